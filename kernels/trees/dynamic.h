@@ -14,8 +14,8 @@ namespace lamplighter {
 constexpr int64_t kMostDynamicNodes = 63;  // with the root a mask of 64 bits
 constexpr int64_t kMostDynamicChildren = 64;
 
-// expand_dynamic: candidate slot * k + rank is the rank-th most probable token of a slot; its score is the
-// slot's score + log p in fp32, -inf for p = 0 (also for p < 0, NaN and infinite p). The k best
+// expand_dynamic: candidate path * k + rank is the rank-th most probable token behind a path; its score is
+// the path's score + log p in fp32, -inf for p = 0 (also for p < 0, NaN and infinite p). The k best
 // candidates are the next frontier, best first. Bits are equal on all devices.
 struct ExpandArgs {
   DistributionRows rows;  // [images, width, vocabulary]

@@ -12,7 +12,7 @@ namespace lamplighter {
 namespace ops {
 
 // rows [I, W, V], scores fp32 [I, W] -> tokens int64 and scores fp32 of the candidates
-// slot * k + rank [I, W * k], the k best candidates int64 [I, k].
+// path * k + rank [I, W * k], the k best candidates int64 [I, k].
 LAMPLIGHTER_EXPORTED std::tuple<at::Tensor, at::Tensor, at::Tensor> expand_dynamic(const Distributions& rows,
                                                                                    const at::Tensor& scores,
                                                                                    std::int64_t k);

@@ -102,8 +102,8 @@ LAMPLIGHTER_INLINE void choose_frontier(Executor& executor, const ExpandArgs& ar
 LAMPLIGHTER_INLINE int parent_in_pool(const int64_t* frontiers, int k, int index) {
   if (index < k) return -1;
   const int pass = (index - k) / (k * k);
-  const int slot = (index - k) % (k * k) / k;
-  const int64_t candidate = frontiers[pass * k + slot];
+  const int path = (index - k) % (k * k) / k;
+  const int64_t candidate = frontiers[pass * k + path];
   const int size = pass == 0 ? k : k * k;
   if (candidate < 0 || candidate >= size) return -1;
   return (pass == 0 ? 0 : k + (pass - 1) * k * k) + static_cast<int>(candidate);

@@ -8,21 +8,21 @@ template <>
 void renew_window_cpu<kThisIsa>(const RenewWindowArgs& args, int64_t begin, int64_t end, float* scratch) {
   alignas(double) unsigned char cells[kExecutorCells * sizeof(double)];
   CpuExecutor<ThisTag> executor(cells);
-  for (int64_t index = begin; index < end; ++index) window::renew_slot(executor, args, index, scratch);
+  for (int64_t index = begin; index < end; ++index) window::renew_entry(executor, args, index, scratch);
 }
 
 template <>
 void renew_fan_cpu<kThisIsa>(const RenewFanArgs& args, int64_t begin, int64_t end, float* scratch) {
   alignas(double) unsigned char cells[kExecutorCells * sizeof(double)];
   CpuExecutor<ThisTag> executor(cells);
-  for (int64_t index = begin; index < end; ++index) window::renew_fan_slot(executor, args, index, scratch);
+  for (int64_t index = begin; index < end; ++index) window::renew_fan_entry(executor, args, index, scratch);
 }
 
 template <>
 void fill_window_cpu<kThisIsa>(const FillWindowArgs& args, int64_t begin, int64_t end) {
   alignas(double) unsigned char cells[kExecutorCells * sizeof(double)];
   CpuExecutor<ThisTag> executor(cells);
-  for (int64_t index = begin; index < end; ++index) window::fill_slot(executor, args, index);
+  for (int64_t index = begin; index < end; ++index) window::fill_entry(executor, args, index);
 }
 
 }  // namespace lamplighter

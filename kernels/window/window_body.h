@@ -3,7 +3,7 @@
 #include "kernels/verify/verify_body.h"
 #include "kernels/window/window.h"
 
-// The operators of a window for one slot, written once for every executor; meanings in
+// The operators of a window for one entry, written once for every executor; meanings in
 // kernels/window/window.h.
 namespace lamplighter::window {
 
@@ -34,15 +34,15 @@ LAMPLIGHTER_INLINE int64_t renewed(Executor& executor, const Cycle& cycle, const
                                    cycle.uniform(cycle.nodes + node), greedy, spare);
 }
 
-// index: image * L + slot, slots counted from 0. spare [vocabulary].
+// index: image * L + entry, entries counted from 0. spare [vocabulary].
 template <class Executor>
-LAMPLIGHTER_INLINE void renew_slot(Executor& executor, const RenewWindowArgs& args, int64_t index,
-                                   float* spare) {
-  const int64_t slots = args.verify.nodes - 1;
-  const int64_t image = index / slots;
+LAMPLIGHTER_INLINE void renew_entry(Executor& executor, const RenewWindowArgs& args, int64_t index,
+                                    float* spare) {
+  const int64_t length = args.verify.nodes - 1;
+  const int64_t image = index / length;
   float* row = args.rows + index * args.verify.vocabulary;
   const Cycle cycle(args.verify, image, row);
-  const int64_t node = args.count[image] + 1 + index % slots;
+  const int64_t node = args.count[image] + 1 + index % length;
   Row target = verification::no_row();
   if (node < args.verify.nodes) target = cycle.target_row(executor, static_cast<int>(node));
   if (target.bad()) target = verification::no_row();
@@ -53,13 +53,13 @@ LAMPLIGHTER_INLINE void renew_slot(Executor& executor, const RenewWindowArgs& ar
   executor.for_each(1, [&](int) { args.tokens[index] = token; });
 }
 
-// index: image * slots + slot. spare [vocabulary].
+// index: image * L + entry. spare [vocabulary].
 template <class Executor>
-LAMPLIGHTER_INLINE void renew_fan_slot(Executor& executor, const RenewFanArgs& args, int64_t index,
-                                       float* spare) {
+LAMPLIGHTER_INLINE void renew_fan_entry(Executor& executor, const RenewFanArgs& args, int64_t index,
+                                        float* spare) {
   const int64_t vocabulary = args.verify.vocabulary;
   const auto n = static_cast<int>(vocabulary);
-  const int64_t image = index / args.slots;
+  const int64_t image = index / args.length;
   float* row = args.rows + index * vocabulary;
   float* left = args.left + index * vocabulary;
   const Cycle cycle(args.verify, image, row);
@@ -99,10 +99,10 @@ LAMPLIGHTER_INLINE int64_t first_uniform(int64_t code, int64_t codes) {
 
 template <class Executor>
 LAMPLIGHTER_INLINE int64_t guess(Executor& executor, const FillWindowArgs& args, int64_t image,
-                                 int64_t slot) {
-  const int64_t* tokens = args.tokens + image * args.slots;
-  const int64_t position = args.steps[image] + slot;
-  const auto random = static_cast<int64_t>(static_cast<double>(args.uniforms[image * args.slots + slot]) *
+                                 int64_t entry) {
+  const int64_t* tokens = args.tokens + image * args.length;
+  const int64_t position = args.steps[image] + entry;
+  const auto random = static_cast<int64_t>(static_cast<double>(args.uniforms[image * args.length + entry]) *
                                            static_cast<double>(args.codes));
   if (args.fill == WindowFill::above) {
     const bool known = position >= args.columns && position - args.columns < args.steps[image];
@@ -110,20 +110,20 @@ LAMPLIGHTER_INLINE int64_t guess(Executor& executor, const FillWindowArgs& args,
   }
   if (args.fill == WindowFill::uniform || args.fill == WindowFill::random || position % args.columns == 0)
     return random;
-  int64_t known = slot;  // slots with a token
+  int64_t known = entry;  // entries with a token
   while (known > 0 && tokens[known - 1] < 0) --known;
   if (known == 0) return args.left[image];
   if (args.fill == WindowFill::repeat) return tokens[known - 1];
-  const float* row = args.rows + (image * args.slots + known - 1) * args.vocabulary;
+  const float* row = args.rows + (image * args.length + known - 1) * args.vocabulary;
   return executor.argmax(static_cast<int>(args.vocabulary), [=](int i) { return row[i]; });
 }
 
-// index: image * slots + slot.
+// index: image * L + entry.
 template <class Executor>
-LAMPLIGHTER_INLINE void fill_slot(Executor& executor, const FillWindowArgs& args, int64_t index) {
+LAMPLIGHTER_INLINE void fill_entry(Executor& executor, const FillWindowArgs& args, int64_t index) {
   int64_t token = args.tokens[index];
   if (token < 0) {
-    token = guess(executor, args, index / args.slots, index % args.slots);
+    token = guess(executor, args, index / args.length, index % args.length);
     const bool even = args.fill == WindowFill::uniform;
     const int64_t codes = args.codes;
     float* row = args.rows + index * args.vocabulary;

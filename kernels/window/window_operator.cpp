@@ -53,7 +53,7 @@ RenewFanArgs renew_fan_args(const ops::ScoredTree& tree, const at::Tensor& nodes
   check_shape(kOp, "samples", samples, {args.verify.images, nodes.size(1), kAny});
   args.nodes = nodes.const_data_ptr<int64_t>();
   args.samples = samples.const_data_ptr<float>();
-  args.slots = nodes.size(1);
+  args.length = nodes.size(1);
   args.count = samples.size(2);
   return args;
 }
@@ -65,12 +65,12 @@ FillWindowArgs fill_window_args(const at::Tensor& tokens, at::Tensor& rows, cons
   check_tensor(kOp, "tokens", tokens, at::kLong, device);
   check_shape(kOp, "tokens", tokens, {kAny, kAny});
   args.images = tokens.size(0);
-  args.slots = tokens.size(1);
+  args.length = tokens.size(1);
   check_tensor(kOp, "rows", rows, at::kFloat, device);
-  check_shape(kOp, "rows", rows, {args.images, args.slots, kAny});
+  check_shape(kOp, "rows", rows, {args.images, args.length, kAny});
   args.vocabulary = rows.size(2);
   check_tensor(kOp, "uniforms", guesses.uniforms, at::kFloat, device);
-  check_shape(kOp, "uniforms", guesses.uniforms, {args.images, args.slots});
+  check_shape(kOp, "uniforms", guesses.uniforms, {args.images, args.length});
   const auto each = [&](const char* name, const at::Tensor& tensor) {
     check_tensor(kOp, name, tensor, at::kLong, device);
     check_shape(kOp, name, tensor, {args.images});
@@ -96,19 +96,19 @@ FillWindowArgs fill_window_args(const at::Tensor& tokens, at::Tensor& rows, cons
 
 namespace {
 
-// Runs a kernel over all slots of a window, each with scratch of a row, on the device of `model`.
+// Runs a kernel over all entries of a window, each with scratch of a row, on the device of `model`.
 template <On on, class Args, class Kernels>
-void for_slots(const Args& args, const at::Tensor& model, int64_t slots, Kernels kernel_of,
-               void (*cuda)(const Args&, float*, void*)) {
+void for_entries(const Args& args, const at::Tensor& model, int64_t entries, Kernels kernel_of,
+                 void (*cuda)(const Args&, float*, void*)) {
   const size_t bytes = static_cast<size_t>(args.verify.vocabulary) * sizeof(float);
   if constexpr (on == On::cuda) {
     on_cuda(model, [&](void* stream) {
-      const CudaScratch scratch(model, slots, bytes);
+      const CudaScratch scratch(model, entries, bytes);
       cuda(args, scratch.get<float>(), stream);
     });
   } else {
     const auto kernel = for_isa(kernel_of);
-    parallel_for(0, slots, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, entries, 1, [&](int64_t begin, int64_t end) {
       kernel(args, begin, end, static_cast<float*>(thread_scratch(bytes)));
     });
   }
@@ -122,18 +122,18 @@ Two renew_window(const ScoredTree& tree, const at::Tensor& count, bool keep) {
   return on_device("lamplighter::renew_window", tree.tokens, [&](auto on) -> Two {
     if constexpr (on == On::meta) {
       check_dtype("renew_window", "count", count, at::kLong);
-      const c10::SymInt images = tree.tokens.sym_size(0), slots = tree.tokens.sym_size(1) - 1;
-      return {like(tree.tokens, {images, slots}),
-              like(tree.uniforms, {images, slots, tree.target.values.sym_size(2)})};
+      const c10::SymInt images = tree.tokens.sym_size(0), length = tree.tokens.sym_size(1) - 1;
+      return {like(tree.tokens, {images, length}),
+              like(tree.uniforms, {images, length, tree.target.values.sym_size(2)})};
     } else {
       RenewWindowArgs args = renew_window_args(tree, count, keep);
-      const int64_t images = args.verify.images, slots = args.verify.nodes - 1;
-      at::Tensor tokens = at::empty({images, slots}, tree.tokens.options());
-      at::Tensor rows = at::empty({images, slots, args.verify.vocabulary}, tree.uniforms.options());
+      const int64_t images = args.verify.images, length = args.verify.nodes - 1;
+      at::Tensor tokens = at::empty({images, length}, tree.tokens.options());
+      at::Tensor rows = at::empty({images, length, args.verify.vocabulary}, tree.uniforms.options());
       args.tokens = tokens.mutable_data_ptr<int64_t>();
       args.rows = rows.mutable_data_ptr<float>();
-      for_slots<on.value>(
-          args, count, images * slots, [](auto isa) { return &renew_window_cpu<isa.value>; },
+      for_entries<on.value>(
+          args, count, images * length, [](auto isa) { return &renew_window_cpu<isa.value>; },
           &renew_window_cuda);
       return {tokens, rows};
     }
@@ -145,21 +145,21 @@ Three renew_fan(const ScoredTree& tree, const at::Tensor& nodes, const at::Tenso
     if constexpr (on == On::meta) {
       check_dtype("renew_fan", "nodes", nodes, at::kLong);
       check_dtype("renew_fan", "samples", samples, at::kFloat);
-      const c10::SymInt images = nodes.sym_size(0), slots = nodes.sym_size(1);
+      const c10::SymInt images = nodes.sym_size(0), length = nodes.sym_size(1);
       const c10::SymInt vocabulary = tree.target.values.sym_size(2);
-      return {like(nodes, {images, slots, samples.sym_size(2)}), like(samples, {images, slots, vocabulary}),
-              like(samples, {images, slots, vocabulary})};
+      return {like(nodes, {images, length, samples.sym_size(2)}), like(samples, {images, length, vocabulary}),
+              like(samples, {images, length, vocabulary})};
     } else {
       RenewFanArgs args = renew_fan_args(tree, nodes, samples);
       at::Tensor candidates = at::empty(samples.sizes(), nodes.options());
       at::Tensor rows =
-          at::empty({args.verify.images, args.slots, args.verify.vocabulary}, samples.options());
+          at::empty({args.verify.images, args.length, args.verify.vocabulary}, samples.options());
       at::Tensor left = at::empty_like(rows);
       args.candidates = candidates.mutable_data_ptr<int64_t>();
       args.rows = rows.mutable_data_ptr<float>();
       args.left = left.mutable_data_ptr<float>();
-      for_slots<on.value>(
-          args, nodes, args.verify.images * args.slots, [](auto isa) { return &renew_fan_cpu<isa.value>; },
+      for_entries<on.value>(
+          args, nodes, args.verify.images * args.length, [](auto isa) { return &renew_fan_cpu<isa.value>; },
           &renew_fan_cuda);
       return {candidates, rows, left};
     }
@@ -173,12 +173,12 @@ at::Tensor fill_window(const at::Tensor& tokens, at::Tensor& rows, const Guesses
       return like(tokens, {tokens.sym_size(0), tokens.sym_size(1)});
     } else {
       FillWindowArgs args = fill_window_args(tokens, rows, guesses);
-      at::Tensor out = at::empty({args.images, args.slots}, tokens.options());
+      at::Tensor out = at::empty({args.images, args.length}, tokens.options());
       args.out = out.mutable_data_ptr<int64_t>();
       if constexpr (on == On::cuda) {
         on_cuda(tokens, [&](void* stream) { fill_window_cuda(args, stream); });
       } else {
-        for_isa([](auto isa) { return &fill_window_cpu<isa.value>; })(args, 0, args.images * args.slots);
+        for_isa([](auto isa) { return &fill_window_cpu<isa.value>; })(args, 0, args.images * args.length);
       }
       return out;
     }

@@ -59,6 +59,10 @@ def add_model_options(
     add_dtype_option(parser)
 
 
+def add_config_option(parser: argparse.ArgumentParser, content: str) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help=f"JSON with {content}")
+
+
 def add_attach_options(parser: argparse.ArgumentParser, name: str) -> None:
     """Options of every exporter that adds to a bundle; name: what --name names."""
     parser.add_argument("--bundle", type=Path, required=True, metavar="DIR")
@@ -192,6 +196,17 @@ def fitted_grids(
             2,
         )
     return grids, length
+
+
+def decoder_entry(codes: int, downsample: int, pixels: str) -> dict[str, Any]:
+    """Manifest entry of an image decoder; pixels: how levels become bytes."""
+    return {"codebook_size": codes, "downsample": downsample, "pixels": pixels}
+
+
+def add_tokenizer(bundle: Bundle, path: Path, max_length: int) -> None:
+    """Adds a tokenizer.json; max_length: most ids of a text."""
+    bundle.entries["tokenizer"] = {"kind": "bpe", "file": path.name, "max_length": max_length}
+    bundle.files[path.name] = path
 
 
 def sampling_entry(cfg_scale: float, top_k: int) -> dict[str, Any]:

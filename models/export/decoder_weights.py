@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -77,9 +77,11 @@ class DecoderWeights:
     where: str
     adjacent: bool = False  # features that turn together stand side by side
     turned: int = 0  # features of a head that turn, its first ones; 0: all
+    count: int = field(default=0, init=False)  # of the weights that `require` names
 
     def require(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         """ExportError: tensors of weights of these shapes are missing, unknown, or of other shapes."""
+        self.count = len(shapes)
         wanted = [source for name in shapes for source in self.sources(name)]
         check_keys(wanted, self.state, self.where)
         for name, shape in shapes.items():

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from pathlib import Path
 
 from torch import Tensor
 
-from ..bundle import BundleModule, Storage
+from ..bundle import Bundle, BundleModule, Storage
 from ..progress import Steps
 from ..transformer.by_block import prepared_by_block
 from ..transformer.decoder import Decoder
 from ..transformer.layer import Keep, Read
-from .common import seeded, target_calls
+from .common import SPARE_POSITIONS, STORAGES, seeded, target_calls
 from .decoder_weights import DecoderWeights
 from .mapped import MappedCopies
 
 
-def mapped_target(
+def add_target(
+    bundle: Bundle,
+    options: argparse.Namespace,
     weights: DecoderWeights,
-    count: int,
-    make: Callable[[Read, Keep], Decoder],
-    storage: Storage,
     scratch: Path,
-) -> BundleModule:
-    """The target that `make` builds of `count` weights, which then lie in files of the folder `scratch`."""
+    make: Callable[[int, Read, Keep], Decoder],
+) -> None:
+    """Adds the target that `make` builds for a number of positions; its weights lie in files of `scratch`."""
+    storage = STORAGES.get(options.dtype, Storage(weights.dtype))
+    positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
     copies = MappedCopies(scratch, storage.dtype)
-    progress = Steps("reading weights", count)
+    progress = Steps("reading weights", weights.count)
 
     def read(name: str) -> Tensor:
         progress.step()
         return weights.read(name)
 
-    module = make(read, copies.keep)
+    module = make(positions, read, copies.keep)
     calls = target_calls(weights.config, 2, seeded())
     passes = sum(call.method == "forward" for call in calls) * (2 if storage.bits else 1)
 
@@ -40,4 +43,6 @@ def mapped_target(
         progress = Steps("recording target", passes * weights.config.n_layer)
         return prepared_by_block(module, like, progress.step)
 
-    return BundleModule(module, storage.dtype, calls, prepared=prepared, bits=storage.bits)
+    bundle.modules["target"] = BundleModule(
+        module, storage.dtype, calls, prepared=prepared, bits=storage.bits
+    )

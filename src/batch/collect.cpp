@@ -102,9 +102,16 @@ void collect(const std::string& folder) {
   collect_locked(folder);
 }
 
-void write_gallery(const std::string& folder) {
-  const FileLock lock = lock_summary(folder);
-  write_page(folder, read_configurations(folder), read_records(folder));
+void GalleryUpdates::update(const std::string& folder) {
+  constexpr int kShare = 20;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < due_) return;
+  {
+    const FileLock lock = lock_summary(folder);
+    write_page(folder, read_configurations(folder), read_records(folder));
+  }
+  const auto done = std::chrono::steady_clock::now();
+  due_ = done + std::max<std::chrono::nanoseconds>(kEvery, kShare * (done - now));
 }
 
 void merge(const std::string& folder, const std::vector<std::string>& others) {

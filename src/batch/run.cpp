@@ -1,7 +1,6 @@
 #include "batch/run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -24,9 +23,7 @@
 namespace lamplighter {
 namespace {
 
-constexpr std::chrono::seconds kGalleryEvery{30};  // shortest time between updates
-constexpr int kGalleryShare = 20;                  // at most 1/20 of the disk thread's time
-constexpr std::size_t kFailuresInARow = 8;         // more indicate a problem of the machine
+constexpr std::size_t kFailuresInARow = 8;  // more indicate a problem of the machine
 
 // Generates a shard's images into the run's folder.
 class BatchRun {
@@ -66,7 +63,7 @@ class BatchRun {
   std::mutex progress_lock_;
   BatchProgress progress_;
   std::size_t failures_ = 0;  // consecutive failures
-  std::chrono::steady_clock::time_point gallery_due_ = std::chrono::steady_clock::now() + kGalleryEvery;
+  GalleryUpdates gallery_;
   Worker disk_{true};  // last, because its jobs use the other members
 };
 
@@ -285,11 +282,7 @@ void BatchRun::finish_image(const Record& record) {
     if ((progress_.generated + progress_.failed) % kReleaseEvery == 0) release_free_memory();
     if (calls_.image) calls_.image(record, progress_);
   }
-  const auto now = std::chrono::steady_clock::now();
-  if (options_.shard.index != 0 || now < gallery_due_) return;
-  write_gallery(folder_.path());
-  const auto done = std::chrono::steady_clock::now();
-  gallery_due_ = done + std::max<std::chrono::nanoseconds>(kGalleryEvery, kGalleryShare * (done - now));
+  if (options_.shard.index == 0) gallery_.update(folder_.path());
 }
 
 }  // namespace

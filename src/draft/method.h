@@ -33,7 +33,7 @@ struct Method {
   std::int64_t row_window = 0;  // drafts of an image row's window, in row-parallel decoding
   // A chain ends where the product of the drafter's largest probabilities is smaller; 0: never.
   float confidence = 0;
-  bool adapts = false;        // drafts are as large as the places beside them let expect (adapt/adaptation.h)
+  bool adapts = false;  // drafts are as large as the positions beside them let expect (adapt/adaptation.h)
   bool conditional = false;   // guided pairs draft from their conditional half alone
   bool padded = false;        // the drafter reads the padding of prompts, too
   ops::VerifyOptions verify;  // the acceptance rule; tensors on the device of the run

@@ -103,7 +103,7 @@ inline Method dynamic_method(std::int64_t passes, std::int64_t width, std::int64
   return method;
 }
 
-// Drafts of a size by place of the image.
+// Drafts of a size by position in the image.
 inline Method adapting(Method method) {
   method.adapts = true;
   return method;

@@ -9,9 +9,8 @@ from typing import Any
 
 import torch
 from chameleon_files import separate_halves
-from export_run import ExportRun
+from export_run import PublishedFiles, save_container
 from random_weights import random_weights
-from safetensors.torch import save_file
 from torch import Tensor
 
 from models.export.__main__ import main
@@ -90,30 +89,19 @@ def settings(config: JanusConfig) -> dict[str, Any]:
 
 
 def save_model(folder: Path, config: JanusConfig, state: State, container: str) -> Path:
-    """Containers: safetensors, bin, shards (of .bin, with an index)."""
+    """A published folder; containers as in save_container."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(settings(config)))
     (folder / "processor_config.json").write_text(json.dumps({"sft_format": "deepseek"}))
     shutil.copyfile(TOKENIZER, folder / "tokenizer.json")
-    published = published_state(config, state)
-    if container == "safetensors":
-        save_file(published, folder / "model.safetensors")
-    elif container == "bin":
-        torch.save(published, folder / "pytorch_model.bin")
-    else:
-        names = sorted(published)
-        files = {f"pytorch_model-0000{i + 1}-of-00002.bin": names[i::2] for i in range(2)}
-        for file, keys in files.items():
-            torch.save({key: published[key] for key in keys}, folder / file)
-        index = {"weight_map": {key: file for file, keys in files.items() for key in keys}}
-        (folder / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    save_container(folder, published_state(config, state), container)
     return folder
 
 
-class Files(ExportRun):
+class Files(PublishedFiles):
     """A published folder and a call of the exporter."""
 
-    def __init__(self, folder: Path, state: State, container: str = "shards") -> None:
+    def __init__(self, folder: Path, state: State, container: str = "bin shards") -> None:
         self.folder, self.model, self.out = folder, folder / "model", folder / "bundle"
         save_model(self.model, SHAPE, state, container)
         self.config = folder / "sizes.json"
@@ -122,16 +110,3 @@ class Files(ExportRun):
     def export(self, *arguments: object) -> int:
         words = ("janus", "--model", self.model, "--config", self.config, "--out", self.out)
         return main([*map(str, words), *map(str, arguments)])
-
-    def change(self, file: str, *path: str, value: Any) -> None:
-        """Sets a field of a JSON file of the folder; ... takes it away."""
-        changed = self.model / file
-        content = json.loads(changed.read_text(encoding="utf-8"))
-        inner = content
-        for key in path[:-1]:
-            inner = inner[key]
-        if value is ...:
-            del inner[path[-1]]
-        else:
-            inner[path[-1]] = value
-        changed.write_text(json.dumps(content), encoding="utf-8")

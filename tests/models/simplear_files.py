@@ -11,9 +11,8 @@ from typing import Any
 
 import torch
 from chameleon_files import separate_halves
-from export_run import ExportRun
+from export_run import PublishedFiles, save_container
 from random_weights import random_weights
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from models.cosmos.decoder import CosmosConfig
@@ -76,23 +75,12 @@ def settings(config: SimpleARConfig, tied: bool) -> dict[str, Any]:
 def save_model(
     folder: Path, config: SimpleARConfig, state: State, container: str, tied: bool = True
 ) -> Path:
-    """Containers: safetensors, bin, shards (safetensors, with an index)."""
+    """A published folder; containers as in save_container."""
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(settings(config, tied)))
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(FILES / name, folder / name)
-    published = published_state(config, state, tied)
-    if container == "safetensors":
-        save_file(published, folder / "model.safetensors")
-    elif container == "bin":
-        torch.save(published, folder / "pytorch_model.bin")
-    else:
-        names = sorted(published)
-        files = {f"model-0000{i + 1}-of-00002.safetensors": names[i::2] for i in range(2)}
-        for file, keys in files.items():
-            save_file({key: published[key] for key in keys}, folder / file)
-        index = {"weight_map": {key: file for file, keys in files.items() for key in keys}}
-        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    save_container(folder, published_state(config, state, tied), container)
     return folder
 
 
@@ -131,7 +119,7 @@ def save_decoder(path: Path, state: State) -> Path:
     return path
 
 
-class Files(ExportRun):
+class Files(PublishedFiles):
     """A published folder with a decoder, and a call of the exporter."""
 
     def __init__(self, folder: Path, state: State, container: str = "shards") -> None:
@@ -145,12 +133,3 @@ class Files(ExportRun):
         words = ("simplear", "--model", self.model, "--decoder", self.decoder)
         words = (*words, "--config", self.config, "--out", self.out)
         return main([*map(str, words), *map(str, arguments)])
-
-    def change(self, file: str, key: str, value: Any) -> None:
-        """Sets a field of a JSON file of the folder; ... takes it away."""
-        path = self.model / file
-        content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        content[key] = value
-        if value is ...:
-            del content[key]
-        path.write_text(json.dumps(content), encoding="utf-8")

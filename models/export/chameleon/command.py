@@ -7,23 +7,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ...bundle import Bundle, BundleModule, Storage
+from ...bundle import Bundle
 from ...chameleon.config import TokenIds
 from ...chameleon.target_module import TargetModule
-from ...chameleon.transformer import weight_shapes
-from ...transformer.layer import Keep, Read
 from ..checkpoint import ExportError
 from ..common import (
-    SPARE_POSITIONS,
-    STORAGES,
     add_bundle_options,
+    add_config_option,
     add_model_options,
     make_bundle,
     parse_sizes,
     require_parts,
 )
 from ..image_decoders.vqgan import vqgan_parts
-from ..mapped_target import mapped_target
+from ..mapped_target import add_target
 from .bundle import (
     DOWNSAMPLE,
     FAMILIES,
@@ -36,7 +33,7 @@ from .bundle import (
     tokenizer_entry,
     usual_tokenizer,
 )
-from .weights import Weights, read_weights
+from .weights import read_weights
 
 TITLES = {"chameleon": "Chameleon", "anole": "Anole", "lumina-mgpt": "Lumina-mGPT"}
 
@@ -74,9 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser, framed: bool) -> None:
             help="sizes in pixels, multiples of 32; default: 512x512, 768x768 and 1024x1024 as far "
             "as the model has positions",
         )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="other token ids, sizes, sampling, in JSON"
-    )
+    add_config_option(parser, "other token ids, sizes, sampling")
     add_bundle_options(parser, LICENCE)
 
 
@@ -108,10 +103,13 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
         length = text_room(entries)
     add_tokenizer(bundle, options, settings.tokens, vocabulary, length)
     if options.model:
-        positions = entries["cache"]["max_length"] + SPARE_POSITIONS
-        storage = STORAGES.get(options.dtype, Storage(weights.dtype))
-        bundle.modules["target"] = target_part(
-            weights, settings.tokens, positions, storage, scratch
+        ids, config = settings.tokens, weights.config
+        add_target(
+            bundle,
+            options,
+            weights,
+            scratch,
+            lambda positions, read, keep: TargetModule(config, ids, positions, read, keep),
         )
 
 
@@ -121,17 +119,6 @@ def check_codes(options: argparse.Namespace, bundle: Bundle, ids: TokenIds) -> N
         raise ExportError(
             f"{options.vq}: has {codes} codes, expected the {ids.codebook_size} that the model generates"
         )
-
-
-def target_part(
-    weights: Weights, ids: TokenIds, positions: int, storage: Storage, scratch: Path
-) -> BundleModule:
-    """The target with its weights in files of the folder `scratch`."""
-
-    def make(read: Read, keep: Keep) -> TargetModule:
-        return TargetModule(weights.config, ids, positions, read, keep)
-
-    return mapped_target(weights, len(weight_shapes(weights.config)), make, storage, scratch)
 
 
 def add_tokenizer(

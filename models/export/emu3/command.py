@@ -6,26 +6,26 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ...bundle import Bundle, BundleModule, Storage
+from ...bundle import Bundle
 from ...chameleon.vqgan import VQGAN
 from ...transformer.codes_target import CodesTarget
-from ...transformer.layer import Keep, Read, layer_shape
+from ...transformer.layer import layer_shape
 from ..checkpoint import ExportError
 from ..common import (
-    SPARE_POSITIONS,
-    STORAGES,
     add_bundle_options,
+    add_config_option,
     add_model_options,
+    decoder_entry,
     make_bundle,
     require_parts,
 )
-from ..mapped_target import mapped_target
+from ..mapped_target import add_target
 from ..settings import read_settings
 from .bundle import LICENCE, Names, levels_note, read_names, target_entries
 from .models import EMU3, EMU35
 from .tokenizer import find_tokenizer
 from .vq import read_tokenizer, vq_parts
-from .weights import Folder, Weights, read_folder, weight_shapes
+from .weights import Folder, read_folder
 
 
 def add_parser(families: Any) -> None:
@@ -47,11 +47,9 @@ def add_parser(families: Any) -> None:
         help="folder of Emu3-VisionTokenizer or Emu3.5-VisionTokenizer; default: the image tokenizer in "
         "--model, if it has one",
     )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help='JSON with "sizes" (["720x720"] by default, others of its area; of Emu3.5 its eight; for models '
+    add_config_option(
+        parser,
+        '"sizes" (["720x720"] by default, others of its area; of Emu3.5 its eight; for models '
         'other than the published ones any), "text_length", "sampling"',
     )
     add_bundle_options(parser, LICENCE)
@@ -69,11 +67,9 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     settings = read_settings(options.config, model.published)
     vq = read_tokenizer(options.vq) if options.vq else folder.vq if folder else None
     if vq:
-        bundle.entries["decoder"] = {
-            "codebook_size": vq.config.n_embed,
-            "downsample": vq.config.downsample,
-            "pixels": "truncate",
-        }
+        bundle.entries["decoder"] = decoder_entry(
+            vq.config.n_embed, vq.config.downsample, "truncate"
+        )
         bundle.modules.update(vq_parts(vq))
         if note := levels_note(options.vq or options.model):
             bundle.log(note)
@@ -88,9 +84,15 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     downsample = vq.config.downsample if vq else model.downsample
     bundle.entries.update(target_entries(model, config, names, settings, downsample))
     bundle.files[tokenizer.name] = tokenizer
-    positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
-    storage = STORAGES.get(options.dtype, Storage(folder.weights.dtype))
-    bundle.modules["target"] = target_part(folder.weights, names, positions, storage, scratch)
+    shape = layer_shape(config, head_rms=config.head_norms)
+    ids = (names.first_image_id, names.codes)
+    add_target(
+        bundle,
+        options,
+        folder.weights,
+        scratch,
+        lambda positions, read, keep: CodesTarget(shape, config, *ids, positions, read, keep),
+    )
 
 
 def check_codes(
@@ -102,16 +104,3 @@ def check_codes(
             f"{where}: the image tokenizer has {vq.config.n_embed} codes, the model generates "
             f"{names.codes}"
         )
-
-
-def target_part(
-    weights: Weights, names: Names, positions: int, storage: Storage, scratch: Path
-) -> BundleModule:
-    """The target with its weights in files of the folder `scratch`."""
-
-    def make(read: Read, keep: Keep) -> CodesTarget:
-        config, ids = weights.config, (names.first_image_id, names.codes)
-        shape = layer_shape(config, head_rms=config.head_norms)
-        return CodesTarget(shape, config, *ids, positions, read, keep)
-
-    return mapped_target(weights, len(weight_shapes(weights.config)), make, storage, scratch)

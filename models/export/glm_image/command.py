@@ -6,20 +6,19 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ...bundle import Bundle, BundleModule, Storage
+from ...bundle import Bundle
 from ...glm_image.places import rotary_table
 from ...transformer.codes_target import CodesTarget
 from ...transformer.layer import Keep, Read, layer_shape
 from ..checkpoint import ExportError
 from ..common import (
-    SPARE_POSITIONS,
-    STORAGES,
     add_bundle_options,
+    add_config_option,
     add_model_options,
     make_bundle,
     require_parts,
 )
-from ..mapped_target import mapped_target
+from ..mapped_target import add_target
 from ..settings import read_settings
 from .bundle import (
     LICENCE,
@@ -32,7 +31,7 @@ from .bundle import (
     target_entries,
     text_room,
 )
-from .weights import Folder, read_folder, weight_shapes
+from .weights import read_folder
 
 NETWORK = "vision_language_encoder"  # folder of the published repository
 TOKENIZERS = ("processor/tokenizer.json", "tokenizer.json", "../processor/tokenizer.json")
@@ -51,12 +50,7 @@ def add_parser(families: Any) -> None:
         f"folder of GLM-Image, or its {NETWORK} (model_type glm_image)",
         "default: processor/tokenizer.json beside the network",
     )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help='JSON with "sizes" (one, ["1024x1024"] by default), "text_length", "sampling"',
-    )
+    add_config_option(parser, '"sizes" (one, ["1024x1024"] by default), "text_length", "sampling"')
     add_bundle_options(parser, LICENCE)
 
 
@@ -86,8 +80,13 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     sampling = {**sampling_of(where), **settings.sampling}
     bundle.entries.update(target_entries(config, folder.codes, prompt, grid, sampling, tokenizer))
     bundle.files[tokenizer.name] = tokenizer
-    storage = STORAGES.get(options.dtype, Storage(folder.weights.dtype))
-    bundle.modules["target"] = target_part(folder, prompt["length"], grid, storage, scratch)
+    shape = layer_shape(config, qkv_bias=True, branch_norms=True)
+
+    def make(positions: int, read: Read, keep: Keep) -> CodesTarget:
+        table = rotary_table(config, prompt["length"], grid_sides(grid), positions)
+        return CodesTarget(shape, config, 0, folder.codes, positions, read, keep, table)
+
+    add_target(bundle, options, folder.weights, scratch, make)
 
 
 def find_tokenizer(folder: Path) -> Path:
@@ -96,20 +95,3 @@ def find_tokenizer(folder: Path) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise ExportError(f"{folder}: no tokenizer, expected {' or '.join(TOKENIZERS[:2])}")
-
-
-def target_part(
-    folder: Folder, prompt: int, grid: dict[str, Any], storage: Storage, scratch: Path
-) -> BundleModule:
-    """The target with its weights in files of the folder `scratch`."""
-    weights = folder.weights
-    sides = grid_sides(grid)
-    rows = prompt + sum(height * width for height, width in sides) + SPARE_POSITIONS
-    table = rotary_table(weights.config, prompt, sides, rows)
-
-    def make(read: Read, keep: Keep) -> CodesTarget:
-        shape = layer_shape(weights.config, qkv_bias=True, branch_norms=True)
-        return CodesTarget(shape, weights.config, 0, folder.codes, rows, read, keep, table)
-
-    count = len(weight_shapes(weights.config, weights.head_ids))
-    return mapped_target(weights, count, make, storage, scratch)

@@ -17,7 +17,7 @@ from ...bundle import BundleModule
 from ...chameleon.vqgan import VQGAN, VQGANConfig
 from .. import checkpoint
 from ..checkpoint import ExportError, State, count_blocks, shape_of
-from ..common import check_block, decoder_part, encoder_part
+from ..common import check_block, decoder_entry, decoder_part, encoder_part
 from ..json_file import parse
 from .foreign_classes import foreign_classes
 
@@ -54,12 +54,9 @@ def vqgan_parts(
     `dtype` is the storage precision, None the precision of the checkpoint.
     """
     model = load_vqgan(path, config)
-    entry = {
-        "codebook_size": model.config.n_embed,
-        "downsample": model.config.downsample,
-        "pixels": "truncate",
-    }
-    encoder = encoder_part(model, model.config.downsample, dtype)
+    downsample = model.config.downsample
+    entry = decoder_entry(model.config.n_embed, downsample, "truncate")
+    encoder = encoder_part(model, downsample, dtype)
     return {"image_decoder": decoder_part(model, dtype), **encoder}, entry
 
 

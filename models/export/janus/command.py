@@ -8,22 +8,21 @@ from typing import Any
 
 import torch
 
-from ...bundle import Bundle, BundleModule, Storage
-from ...janus.network import weight_shapes
+from ...bundle import Bundle
 from ...janus.target_module import TargetModule
-from ...transformer.layer import Keep, Read
 from ..checkpoint import ExportError
 from ..common import (
-    SPARE_POSITIONS,
-    STORAGES,
     add_bundle_options,
+    add_config_option,
     add_model_options,
+    add_tokenizer,
+    decoder_entry,
     decoder_part,
     encoder_part,
     make_bundle,
     require_parts,
 )
-from ..mapped_target import mapped_target
+from ..mapped_target import add_target
 from ..settings import read_settings
 from .bundle import (
     LICENCE,
@@ -34,7 +33,7 @@ from .bundle import (
     read_tags,
     target_entries,
 )
-from .weights import Weights, read_folder
+from .weights import read_folder
 
 
 def add_parser(families: Any) -> None:
@@ -54,11 +53,9 @@ def add_parser(families: Any) -> None:
         metavar="USER,ASSISTANT",
         help="names in prompts, default: %(default)s; the first Janus has User,Assistant",
     )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help='JSON with "text_length", "sampling", and for models other than the published ones "sizes" '
+    add_config_option(
+        parser,
+        '"text_length", "sampling", and for models other than the published ones "sizes" '
         '(default: ["384x384"])',
     )
     add_bundle_options(parser, LICENCE)
@@ -83,36 +80,23 @@ def fill(
     settings = read_settings(options.config, PUBLISHED)
     folder = read_folder(options.model)
     check_processor(options.model)
-    weights = folder.weights
+    config = folder.weights.config
     tokenizer = options.tokenizer or options.model / "tokenizer.json"
-    tags = read_tags(tokenizer, weights.config.text_ids)
+    tags = read_tags(tokenizer, config.text_ids)
     prompt = prompt_entry(tags, roles, settings.text_length)
     downsample = folder.vq.config.downsample
-    bundle.entries.update(target_entries(weights.config, settings, prompt, downsample))
-    bundle.entries["tokenizer"] = {
-        "kind": "bpe",
-        "file": tokenizer.name,
-        "max_length": settings.text_length,
-    }
-    bundle.files[tokenizer.name] = tokenizer
-    bundle.entries["decoder"] = {
-        "codebook_size": folder.vq.config.codebook_size,
-        "downsample": downsample,
-        "pixels": "truncate",
-    }
+    bundle.entries.update(target_entries(config, settings, prompt, downsample))
+    add_tokenizer(bundle, tokenizer, settings.text_length)
+    codes = folder.vq.config.codebook_size
+    bundle.entries["decoder"] = decoder_entry(codes, downsample, "truncate")
     # In fp32, whatever the file has: rows of the codebook are used at unit length.
     vq = folder.vq.float()
     bundle.modules["image_decoder"] = decoder_part(vq, torch.float32)
     bundle.modules.update(encoder_part(vq, downsample, torch.float32))
-    positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
-    storage = STORAGES.get(options.dtype, Storage(weights.dtype))
-    bundle.modules["target"] = target_part(weights, positions, storage, scratch)
-
-
-def target_part(weights: Weights, positions: int, storage: Storage, scratch: Path) -> BundleModule:
-    """The target with its weights in files of the folder `scratch`."""
-
-    def make(read: Read, keep: Keep) -> TargetModule:
-        return TargetModule(weights.config, positions, read, keep)
-
-    return mapped_target(weights, len(weight_shapes(weights.config)), make, storage, scratch)
+    add_target(
+        bundle,
+        options,
+        folder.weights,
+        scratch,
+        lambda positions, read, keep: TargetModule(config, positions, read, keep),
+    )

@@ -6,25 +6,22 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ...bundle import Bundle, BundleModule, Storage
+from ...bundle import Bundle
 from ...chameleon.config import TokenIds
 from ...chameleon.target_module import TargetModule
-from ...chameleon.transformer import weight_shapes
-from ...transformer.layer import Keep, Read
-from ..chameleon.weights import Weights, read_weights
+from ..chameleon.weights import read_weights
 from ..checkpoint import ExportError
 from ..common import (
-    SPARE_POSITIONS,
-    STORAGES,
     add_bundle_options,
     add_model_options,
+    decoder_entry,
     make_bundle,
     parse_sizes,
     require_parts,
 )
 from ..image_decoders.movqgan import load_movqgan, movqgan_parts
-from ..mapped_target import mapped_target
-from .bundle import LICENCE, OFFICIAL_SCHEDULE, SCHEDULE, SIZES, Names, read_names, target_entries
+from ..mapped_target import add_target
+from .bundle import LICENCE, OFFICIAL_SCHEDULE, SCHEDULE, SIZES, read_names, target_entries
 
 DOWNSAMPLE = 8  # of the published image tokenizer
 
@@ -74,11 +71,7 @@ def fill(
     if options.vq:
         model = load_movqgan(options.vq)
         downsample, codes = model.config.downsample, model.config.n_embed
-        bundle.entries["decoder"] = {
-            "codebook_size": codes,
-            "downsample": downsample,
-            "pixels": "nearest",
-        }
+        bundle.entries["decoder"] = decoder_entry(codes, downsample, "nearest")
         bundle.modules.update(movqgan_parts(model))
     if not options.model:
         return
@@ -94,18 +87,11 @@ def fill(
         target_entries(weights.config, names, sizes, downsample, options.text_length, schedule)
     )
     bundle.files[tokenizer.name] = tokenizer
-    positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
-    storage = STORAGES.get(options.dtype, Storage(weights.dtype))
-    bundle.modules["target"] = target_part(weights, names, positions, storage, scratch)
-
-
-def target_part(
-    weights: Weights, names: Names, positions: int, storage: Storage, scratch: Path
-) -> BundleModule:
-    """The target with its weights in files of the folder `scratch`."""
     ids = TokenIds(first_image_id=names.first_image_id, codebook_size=names.codes)
-
-    def make(read: Read, keep: Keep) -> TargetModule:
-        return TargetModule(weights.config, ids, positions, read, keep)
-
-    return mapped_target(weights, len(weight_shapes(weights.config)), make, storage, scratch)
+    add_target(
+        bundle,
+        options,
+        weights,
+        scratch,
+        lambda positions, read, keep: TargetModule(weights.config, ids, positions, read, keep),
+    )

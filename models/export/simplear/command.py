@@ -6,23 +6,23 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ...bundle import Bundle, BundleModule, Storage
+from ...bundle import Bundle
 from ...cosmos.decoder import CosmosConfig
 from ...simplear.config import ImageIds
-from ...simplear.network import weight_shapes
 from ...simplear.target_module import TargetModule
 from ...transformer.layer import Keep, Read
 from ..checkpoint import ExportError
 from ..common import (
-    SPARE_POSITIONS,
-    STORAGES,
     add_bundle_options,
+    add_config_option,
     add_model_options,
+    add_tokenizer,
+    decoder_entry,
     make_bundle,
     require_parts,
 )
 from ..image_decoders.cosmos import cosmos_parts, load_cosmos
-from ..mapped_target import mapped_target
+from ..mapped_target import add_target
 from ..settings import read_settings
 from .bundle import LICENCE, PUBLISHED, image_ids, repetition_note, target_entries
 from .tokenizer import read_tokenizer
@@ -51,11 +51,9 @@ def add_parser(families: Any) -> None:
         help="sample among all ids as the published script does, in which ids of text have a share and "
         "become code 0; by default among the ids of codes alone",
     )
-    parser.add_argument(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help='JSON with "sizes" (["1024x1024"], some of those that are trained; default: all), '
+    add_config_option(
+        parser,
+        '"sizes" (["1024x1024"], some of those that are trained; default: all), '
         '"text_length", "sampling"',
     )
     add_bundle_options(parser, LICENCE)
@@ -79,35 +77,24 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
         vocabulary = weights.config.vocab_size
         ids = image_ids(tokenizer, vocabulary, ids.codes, options.full_head)
         bundle.entries.update(target_entries(weights.config, ids, settings))
-        bundle.entries["tokenizer"] = {
-            "kind": "bpe",
-            "file": tokenizer.name,
-            "max_length": settings.text_length,
-        }
-        bundle.files[tokenizer.name] = tokenizer
+        add_tokenizer(bundle, tokenizer, settings.text_length)
         if note := repetition_note(options.model):
             bundle.log(note)
     if options.decoder:
         text = ids.text if ids.all else 0
         model = load_cosmos(options.decoder, ids.codes, text, options.encoder)
-        bundle.entries["decoder"] = {
-            "codebook_size": ids.count,
-            "downsample": model.config.downsample,
-            "pixels": "round",
-        }
+        bundle.entries["decoder"] = decoder_entry(ids.count, model.config.downsample, "round")
         bundle.modules.update(cosmos_parts(model))
     if options.model:
-        positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
-        storage = STORAGES.get(options.dtype, Storage(weights.dtype))
-        bundle.modules["target"] = target_part(weights, ids, positions, storage, scratch)
+        add_network(bundle, options, weights, ids, scratch)
 
 
-def target_part(
-    weights: Weights, ids: ImageIds, positions: int, storage: Storage, scratch: Path
-) -> BundleModule:
-    """The target with its weights in files of the folder `scratch`."""
+def add_network(
+    bundle: Bundle, options: argparse.Namespace, weights: Weights, ids: ImageIds, scratch: Path
+) -> None:
+    """Adds the target that gives `ids`."""
 
-    def make(read: Read, keep: Keep) -> TargetModule:
+    def make(positions: int, read: Read, keep: Keep) -> TargetModule:
         return TargetModule(weights.config, ids, positions, read, keep)
 
-    return mapped_target(weights, len(weight_shapes(weights.config)), make, storage, scratch)
+    add_target(bundle, options, weights, scratch, make)

@@ -14,8 +14,8 @@ void Adaptation::allocate(const RunShape& shape) {
   notes_ = at::zeros({shape.images, grid.tokens(), 2}, at::kLong);
 }
 
-PlaceNote* Adaptation::notes_of(std::int64_t image) const {
-  return reinterpret_cast<PlaceNote*>(notes_.mutable_data_ptr<std::int64_t>()) + image * notes_.size(1);
+PositionNote* Adaptation::notes_of(std::int64_t image) const {
+  return reinterpret_cast<PositionNote*>(notes_.mutable_data_ptr<std::int64_t>()) + image * notes_.size(1);
 }
 
 std::vector<DraftSize> Adaptation::next(const RunState& run) const {

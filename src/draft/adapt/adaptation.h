@@ -27,12 +27,12 @@ class Adaptation {
   PerImage per_image() { return {&notes_}; }
 
  private:
-  PlaceNote* notes_of(std::int64_t image) const;
+  PositionNote* notes_of(std::int64_t image) const;
 
   MakeRule make_;
   DraftSize least_, most_;
   std::unique_ptr<SizeRule> rule_;
-  at::Tensor notes_;  // int64 [I, places, 2] on the CPU
+  at::Tensor notes_;  // int64 [I, positions, 2] on the CPU
 };
 
 // The lengths of a window that is a chain, by expectation; absent: the method does not adapt.

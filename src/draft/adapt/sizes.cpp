@@ -4,18 +4,18 @@
 
 namespace lamplighter {
 
-std::optional<std::int64_t> Neighbourhood::beside(std::int64_t place, std::int64_t rows,
+std::optional<std::int64_t> Neighbourhood::beside(std::int64_t position, std::int64_t rows,
                                                   std::int64_t steps) const {
-  const bool previewed = place < preview_places;
-  const std::int64_t first = previewed ? 0 : preview_places, width = previewed ? preview_columns : columns;
-  const std::int64_t end = previewed ? preview_places : places;
-  const std::int64_t column = (place - first) % width + steps, found = place + rows * width + steps;
+  const bool previewed = position < preview_positions;
+  const std::int64_t first = previewed ? 0 : preview_positions, width = previewed ? preview_columns : columns;
+  const std::int64_t end = previewed ? preview_positions : positions;
+  const std::int64_t column = (position - first) % width + steps, found = position + rows * width + steps;
   if (column < 0 || column >= width || found < first || found >= end) return std::nullopt;
   return found;
 }
 
-DraftSize SizeRule::next(const PlaceNote* notes, std::int64_t last) const {
-  return last + 1 < beside_.places ? choose(notes, last) : least_;
+DraftSize SizeRule::next(const PositionNote* notes, std::int64_t last) const {
+  return last + 1 < beside_.positions ? choose(notes, last) : least_;
 }
 
 namespace {
@@ -24,18 +24,19 @@ class BisectedSizes : public SizeRule {
  public:
   using SizeRule::SizeRule;
 
-  void learn(PlaceNote* notes, std::int64_t last, std::int64_t depth, std::int64_t accepted) const override {
+  void learn(PositionNote* notes, std::int64_t last, std::int64_t depth,
+             std::int64_t accepted) const override {
     if (depth == 0) return;
     const DraftSize size = next(notes, last);
     const bool easy = 2 * accepted > depth;
-    const PlaceNote note{half_way(size.depth, easy ? most_.depth : least_.depth),
-                         half_way(size.width, easy ? least_.width : most_.width)};
-    const std::int64_t end = std::min(beside_.places, last + accepted + 2);
-    for (std::int64_t place = last + 1; place < end; ++place) notes[place] = note;
+    const PositionNote note{half_way(size.depth, easy ? most_.depth : least_.depth),
+                            half_way(size.width, easy ? least_.width : most_.width)};
+    const std::int64_t end = std::min(beside_.positions, last + accepted + 2);
+    for (std::int64_t position = last + 1; position < end; ++position) notes[position] = note;
   }
 
  protected:
-  DraftSize choose(const PlaceNote* notes, std::int64_t last) const override {
+  DraftSize choose(const PositionNote* notes, std::int64_t last) const override {
     std::optional<std::int64_t> neighbour = beside_.left(last + 1);
     if (!neighbour) neighbour = beside_.beside(last + 1, -1, 0);
     if (!neighbour || notes[*neighbour][0] == 0) return most_;
@@ -54,16 +55,17 @@ class ExpectedLengths : public SizeRule {
  public:
   using SizeRule::SizeRule;
 
-  // The notes: 1, and how many drafts were accepted by the cycle that committed the place.
-  void learn(PlaceNote* notes, std::int64_t last, std::int64_t depth, std::int64_t accepted) const override {
+  // The notes: 1, and how many drafts were accepted by the cycle that committed the position.
+  void learn(PositionNote* notes, std::int64_t last, std::int64_t depth,
+             std::int64_t accepted) const override {
     if (depth == 0) return;
-    const std::int64_t end = std::min(beside_.places, last + accepted + 2);
-    for (std::int64_t place = last + 1; place < end; ++place) notes[place] = {1, accepted};
+    const std::int64_t end = std::min(beside_.positions, last + accepted + 2);
+    for (std::int64_t position = last + 1; position < end; ++position) notes[position] = {1, accepted};
   }
 
  protected:
-  DraftSize choose(const PlaceNote* notes, std::int64_t last) const override {
-    PlaceNote around{};
+  DraftSize choose(const PositionNote* notes, std::int64_t last) const override {
+    PositionNote around{};
     if (const auto left = beside_.left(last + 1)) add(around, notes[*left]);
     for (std::int64_t steps = 0; steps < kAbove; ++steps) {
       if (const auto above = beside_.beside(last + 1, -1, steps)) add(around, notes[*above]);
@@ -79,7 +81,7 @@ class ExpectedLengths : public SizeRule {
   static constexpr std::int64_t kCycles = 2;
   static constexpr std::int64_t kAbove = 4;
 
-  static void add(PlaceNote& sum, const PlaceNote& note) {
+  static void add(PositionNote& sum, const PositionNote& note) {
     sum[0] += note[0];
     sum[1] += note[1];
   }

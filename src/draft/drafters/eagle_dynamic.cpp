@@ -94,7 +94,7 @@ class EagleDynamic : public Eagle {
       pool_scores.push_back(candidate_scores);
       if (pass == passes) break;
       frontiers.push_back(frontier);
-      const at::Tensor parents = frontier.floor_divide(width);  // int64 [I, k], slots of the last frontier
+      const at::Tensor parents = frontier.floor_divide(width);  // int64 [I, k], paths of the last frontier
       const at::Tensor bits = columns.own_bits.narrow(0, pass, 1);  // int64 [1, k]
       mask = pass == 0 ? bits.expand({run.images(), -1}) : mask.gather(1, parents).bitwise_or(bits);
       const Level next{tokens.gather(1, frontier),
@@ -118,7 +118,7 @@ class EagleDynamic : public Eagle {
   }
 
  private:
-  // Candidates [I, slots * width], or their scores in the order of the next slots: the scores of those that
+  // Candidates [I, paths * width], or their scores in the order of the next paths: the scores of those that
   // are beyond an image's own depth or width. The best of a narrow tree are the first of a wide one.
   static void hide_others(const BatchSizes& sizes, std::int64_t pass, at::Tensor& scores) {
     const at::Tensor rank = at::arange(scores.size(1), sizes.widths.options()).remainder(sizes.largest.width);

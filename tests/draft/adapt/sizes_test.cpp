@@ -7,9 +7,9 @@
 namespace lamplighter::test {
 namespace {
 
-using Notes = std::vector<PlaceNote>;
+using Notes = std::vector<PositionNote>;
 
-// Two rows of five places behind a preview of two rows of three.
+// Two rows of five positions behind a preview of two rows of three.
 constexpr Neighbourhood kGrid{16, 5, 6, 3};
 
 TEST(Neighbourhood, EndsAtTheSidesOfItsGrid) {
@@ -34,7 +34,7 @@ void expect_transitions(const SizeRule& rule, Notes& notes, const std::vector<Tr
   for (const Transition& cycle : cycles) {
     rule.learn(notes.data(), cycle.last, cycle.depth, cycle.accepted);
     EXPECT_EQ(rule.next(notes.data(), cycle.last + cycle.accepted + 1), cycle.next)
-        << "behind place " << cycle.last;
+        << "behind position " << cycle.last;
   }
 }
 
@@ -56,17 +56,17 @@ TEST(BisectedSizes, GoHalfWayDeeperOrWider) {
                       {41, 9, 0, {5, 5}}});  // one cycle leads back
 }
 
-TEST(BisectedSizes, RowsBeginWithTheSizeOfThePlaceAbove) {
+TEST(BisectedSizes, RowsBeginWithTheSizeOfThePositionAbove) {
   const auto rule = bisected_sizes({12, 4}, kLeast, kMost);
   Notes notes(12);
-  rule->learn(notes.data(), 0, 9, 0);             // place 1 is hard
+  rule->learn(notes.data(), 0, 9, 0);             // position 1 is hard
   rule->learn(notes.data(), 1, 5, 0);             // 2 more so
   rule->learn(notes.data(), 2, 3, 0);             // 3 most
-  EXPECT_EQ(rule->next(notes.data(), 3), kMost);  // nothing is known of place 0
+  EXPECT_EQ(rule->next(notes.data(), 3), kMost);  // nothing is known of position 0
   rule->learn(notes.data(), 3, 9, 0);
   rule->learn(notes.data(), 4, 5, 2);
-  EXPECT_EQ(rule->next(notes.data(), 6), (DraftSize{3, 8}));  // of place 6, to the left
-  EXPECT_EQ(rule->next(notes.data(), 7), (DraftSize{5, 8}));  // of place 4, above
+  EXPECT_EQ(rule->next(notes.data(), 6), (DraftSize{3, 8}));  // of position 6, to the left
+  EXPECT_EQ(rule->next(notes.data(), 7), (DraftSize{5, 8}));  // of position 4, above
 }
 
 TEST(BisectedSizes, OfACompleteImageAreTheLeast) {
@@ -89,13 +89,13 @@ TEST(ExpectedLengths, AreTwiceTheTokensOfTheCyclesBesideAndAbove) {
   Notes notes(24);
   EXPECT_EQ(rule->next(notes.data(), 0).depth, 9);  // nothing is known
   expect_transitions(*rule, notes,
-                     {{0, 9, 3, {8, 1}},    // four tokens, at places 1 .. 4
-                      {4, 8, 0, {2, 1}},    // one, at place 5
+                     {{0, 9, 3, {8, 1}},    // four tokens, at positions 1 .. 4
+                      {4, 8, 0, {2, 1}},    // one, at position 5
                       {5, 2, 2, {8, 1}},    // three; 3 and above 4, 4, 4, 4: 19 in five cycles
                       {8, 8, 0, {6, 1}},    // one; 1 and above 4, 4, 4, 1: 14 in five cycles
                       {9, 6, 3, {7, 1}}});  // four; 4 and above 3, 3, where the row ends: 10 in three
-  EXPECT_EQ(notes[8], (PlaceNote{1, 2}));
-  EXPECT_EQ(notes[14], (PlaceNote{0, 0}));
+  EXPECT_EQ(notes[8], (PositionNote{1, 2}));
+  EXPECT_EQ(notes[14], (PositionNote{0, 0}));
 }
 
 TEST(ExpectedLengths, EndWithTheImage) {
@@ -103,9 +103,9 @@ TEST(ExpectedLengths, EndWithTheImage) {
   Notes notes(12);
   EXPECT_EQ(rule->next(notes.data(), 11).depth, 1);
   rule->learn(notes.data(), 9, 5, 5);  // more than are left
-  EXPECT_EQ(notes[11], (PlaceNote{1, 5}));
+  EXPECT_EQ(notes[11], (PositionNote{1, 5}));
   rule->learn(notes.data(), 0, 0, 0);  // nothing was drafted
-  EXPECT_EQ(notes[1], (PlaceNote{0, 0}));
+  EXPECT_EQ(notes[1], (PositionNote{0, 0}));
 }
 
 }  // namespace

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from models.export.drafters.draft_model import attach_model
+from tests.e2e import families
 from tests.e2e.support import Cli
 
 EXACT: tuple[tuple[object, ...], ...] = (  # draft-model: with the target itself as draft model
@@ -18,7 +22,11 @@ EXACT: tuple[tuple[object, ...], ...] = (  # draft-model: with the target itself
     ("draft-model", "--tree", "chain-4"),
     ("scd", "--tree", "chain-4", "--init", "above"),
 )
-BATCHED = [("ar",), EXACT[0], ("gsd", "--tree", "chain-4", "--group-gap", 0.5)]
+BATCHED: tuple[tuple[object, ...], ...] = (
+    ("ar",),
+    EXACT[0],
+    ("gsd", "--tree", "chain-4", "--group-gap", 0.5),
+)
 SIDE_BY_SIDE: tuple[tuple[object, ...], ...] = (  # row-parallel methods need rows without row ends
     ("zipar", "--ahead", 2),
     ("zipar+sjd", "--ahead", 2, "--tree", "chain-2"),
@@ -27,6 +35,7 @@ SIDE_BY_SIDE: tuple[tuple[object, ...], ...] = (  # row-parallel methods need ro
 
 Images = list[dict[str, Any]]
 Generate = Callable[..., Images]  # takes flags of the command generate
+Twin = Callable[[str], Path]  # makes the bundle of a row of FAMILIES
 
 
 def requests(
@@ -38,6 +47,82 @@ def requests(
         for width, height in sizes
         for caption, scale in zip(captions, scales, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A small bundle, and what is generated with it: every caption in all sizes."""
+
+    make: Callable[..., Path]
+    sizes: tuple[tuple[int, int], ...]
+    captions: tuple[str, str, str]
+    scales: tuple[int, int, int]  # of guidance, for each caption
+    options: tuple[str, ...] = ()  # of the exporter
+    negatives: tuple[str | None, ...] = (None, None, None)  # for each caption
+    batched: tuple[tuple[object, ...], ...] = BATCHED
+    no_rows: str = ""  # why methods of SIDE_BY_SIDE refuse the bundle; empty: they run
+
+    def requests(self) -> list[dict[str, Any]]:
+        lines = requests(self.sizes, self.captions, self.scales)
+        negatives = itertools.cycle(self.negatives)
+        return [
+            line | ({} if negative is None else {"negative_prompt": negative})
+            for line, negative in zip(lines, negatives, strict=False)
+        ]
+
+    def bundle(self, folder: Path) -> Path:
+        """The bundle with its own target as draft model."""
+        bundle = self.make(folder, [f"{w}x{h}" for w, h in self.sizes], *self.options)
+        attach_model(bundle, bundle, "twin")
+        return bundle
+
+
+PHOTO = "  Ein süßer Käfer, 35mm photo\n"
+ROW_ENDS = "needs image rows of codes only"
+EMU3 = Family(
+    families.emu3,
+    ((8, 12), (10, 4)),
+    ("a red boat", PHOTO, "<|extra_200|> typed {rows}"),
+    (3, 2, 1),
+    negatives=(None, "fog", ""),
+    no_rows=ROW_ENDS,
+)
+LUMINA2 = Family(  # guidance whose scale falls, rises or stays, and none
+    families.lumina2,
+    ((64, 96), (64, 32)),
+    ("a red boat", PHOTO, "<reserved08799> typed"),
+    (9, 2, 1),
+    no_rows=ROW_ENDS,
+)
+SIMPLEAR = Family(
+    families.simplear,
+    ((64, 64), (80, 48)),
+    ("a red boat", PHOTO * 3, "<|soi|> and \u3000e\u0301"),
+    (6, 2, 1),
+    negatives=(None, "fog", ""),
+)
+FAMILIES = {
+    "emu3": EMU3,
+    "emu35": replace(EMU3, make=families.emu35),
+    "glm_image": Family(  # 2 x 3 codes behind 13 x 19 of a preview
+        families.glm_image,
+        ((96, 64),),
+        ("a red boat", PHOTO, "<eop> typed {rows}"),
+        (1, 2, 1),
+        batched=BATCHED[:2],
+        no_rows="a preview stands in front of them",
+    ),
+    "janus": Family(
+        families.janus,
+        ((128, 128), (80, 48)),
+        ("a red boat", PHOTO, "<begin_of_image> and \u3000"),
+        (5, 2, 1),
+    ),
+    "lumina2": LUMINA2,
+    "lumina2 official": replace(LUMINA2, options=("--official-schedule",)),
+    "simplear": SIMPLEAR,
+    "simplear all ids": replace(SIMPLEAR, options=("--full-head",)),
+}
 
 
 def generate_requests(

@@ -3,54 +3,20 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
-from models.export.drafters.draft_model import attach_model
-from tests.e2e import families
-from tests.e2e.bundles import checks
+from tests.e2e.bundles.checks import Twin
 from tests.e2e.support import Cli, Refused
 
-CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n", "<eop> typed {rows}")
-SIZE = (96, 64)  # 2 x 3 codes behind 13 x 19 of a preview
-LINES = checks.requests([SIZE], CAPTIONS, (1, 2, 1))
+SIDES = (2, 3)  # of the codes, behind 13 x 19 of a preview
 
 
-@pytest.fixture(scope="module")
-def glm_image(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bundle with its own target as draft model."""
-    bundle = families.glm_image(tmp_path_factory.mktemp("glm_image"))
-    attach_model(bundle, bundle, "twin")
-    return bundle
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_lossless_methods_generate_the_autoregressive_codes(
-    cli: Cli, glm_image: Path, tmp_path: Path, dtype: str
-) -> None:
-    generate = partial(checks.generate_requests, cli, glm_image, tmp_path, LINES)
-    expected = checks.check_lossless_methods(generate, dtype)
-    assert {(len(image["codes"]), len(image["preview"])) for image in expected} == {(6, 13 * 19)}
-    assert len({tuple(image["preview"]) for image in expected}) == len(expected)
-
-
-@pytest.mark.parametrize("method", checks.BATCHED[:2], ids=lambda method: method[0])
-def test_images_of_batches_equal_images_generated_alone(
-    cli: Cli, glm_image: Path, tmp_path: Path, method: tuple[object, ...]
-) -> None:
-    generate = partial(checks.generate_requests, cli, glm_image, tmp_path, LINES)
-    checks.check_batches(generate, method)
-
-
-@pytest.mark.parametrize("method", checks.SIDE_BY_SIDE, ids=lambda method: method[0])
-def test_row_parallel_methods_refuse_previews(
-    refused: Refused, glm_image: Path, method: tuple[object, ...]
-) -> None:
-    words = ("-p", "a", "--save-codes", "x.json", "--method", *method)
-    assert "a preview stands in front of them" in refused(2, "generate", *words, model=glm_image)
+@pytest.fixture
+def glm_image(twin: Twin) -> Path:
+    return twin("glm_image")
 
 
 def test_tensors_have_the_codes(cli: Cli, glm_image: Path, tmp_path: Path) -> None:
@@ -62,10 +28,11 @@ def test_tensors_have_the_codes(cli: Cli, glm_image: Path, tmp_path: Path) -> No
     tensors = load_file(tmp_path / "codes.safetensors")
     for number, image in enumerate(json.loads((tmp_path / "codes.json").read_text())["images"]):
         assert tensors[f"codes.{number}"].flatten().tolist() == image["codes"]
-        assert tensors[f"codes.{number}"].shape == (image["rows"], image["columns"]) == (2, 3)
+        assert tensors[f"codes.{number}"].shape == (image["rows"], image["columns"]) == SIDES
         assert tensors[f"preview.{number}"].tolist() == image["preview"]
+        assert len(image["preview"]) == 13 * 19
         size = image["parameters"]
-        assert (size["width"], size["height"]) == SIZE
+        assert (size["width"], size["height"]) == (96, 64)
 
 
 @pytest.mark.parametrize(

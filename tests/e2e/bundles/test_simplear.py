@@ -1,55 +1,19 @@
-"""SimpleAR with the methods that need no trained drafter: prompt pairs of unequal length, negative prompts."""
+"""SimpleAR: negative prompts, captions of a file with prompts of their own."""
 
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from models.export.drafters.draft_model import attach_model
-from tests.e2e import families
-from tests.e2e.bundles import checks
+from tests.e2e.bundles.checks import Twin
 from tests.e2e.support import Cli, Refused
 
-CAPTIONS = ("a red boat", "  Ein süßer Käfer, 35mm photo\n" * 3, "<|soi|> and \u3000e\u0301")
-NEGATIVES = (None, "fog", "")
-SIZES = ((64, 64), (80, 48))
-LINES = [
-    line | ({} if negative is None else {"negative_prompt": negative})
-    for line, negative in zip(
-        checks.requests(SIZES, CAPTIONS, (6, 2, 1)), NEGATIVES * len(SIZES), strict=True
-    )
-]
 
-
-@pytest.fixture(scope="module", params=["codes", "all ids"])
-def simplear(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bundle with its own target as draft model."""
-    sizes = [f"{width}x{height}" for width, height in SIZES]
-    words = ["--full-head"] if request.param == "all ids" else []
-    bundle = families.simplear(tmp_path_factory.mktemp("simplear"), sizes, *words)
-    attach_model(bundle, bundle, "twin")
-    return bundle
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_lossless_methods_generate_the_autoregressive_codes(
-    cli: Cli, simplear: Path, tmp_path: Path, dtype: str
-) -> None:
-    generate = partial(checks.generate_requests, cli, simplear, tmp_path, LINES)
-    checks.check_lossless_methods(generate, dtype)
-
-
-@pytest.mark.parametrize(
-    "method", [*checks.BATCHED, *checks.SIDE_BY_SIDE], ids=lambda method: method[0]
-)
-def test_images_of_batches_equal_images_generated_alone(
-    cli: Cli, simplear: Path, tmp_path: Path, method: tuple[object, ...]
-) -> None:
-    generate = partial(checks.generate_requests, cli, simplear, tmp_path, LINES)
-    checks.check_batches(generate, method)
+@pytest.fixture(params=["simplear", "simplear all ids"])
+def simplear(request: pytest.FixtureRequest, twin: Twin) -> Path:
+    return twin(request.param)
 
 
 def test_inspect_describes_the_tokens(cli: Cli, simplear: Path) -> None:
@@ -88,11 +52,6 @@ def test_negative_prompts(cli: Cli, simplear: Path, tmp_path: Path) -> None:
     )
 
 
-def test_inspect(cli: Cli, simplear: Path) -> None:
-    lines = cli("inspect", model=simplear).stdout
-    assert '"<|t2i|>An image of {prompt}<|soi|>", negative prompt: "aerial view' in lines
-
-
 def test_one_caption_with_several_negative_prompts(
     cli: Cli, simplear: Path, tmp_path: Path
 ) -> None:
@@ -117,8 +76,3 @@ def test_negative_prompts_that_are_too_long(refused: Refused, simplear: Path) ->
 def test_families_without_negative_prompts(refused: Refused) -> None:
     message = refused(2, "generate", "-p", "a", "--negative-prompt", "fog", "-o", "x.png")
     assert "has no negative prompts" in message
-
-
-def test_sizes_of_the_bundle_alone(refused: Refused, simplear: Path) -> None:
-    message = refused(2, "generate", "-p", "a", "-W", 384, "-H", 384, "-o", "x.png", model=simplear)
-    assert "64x64" in message and "80x48" in message

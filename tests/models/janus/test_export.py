@@ -35,7 +35,7 @@ def files(tmp_path: Path, state: State) -> Files:
     return Files(tmp_path, state)
 
 
-@pytest.mark.parametrize("container", ["safetensors", "bin", "shards"])
+@pytest.mark.parametrize("container", ["safetensors", "bin", "bin shards"])
 def test_containers(tmp_path: Path, state: State, container: str) -> None:
     folder = read_folder(save_model(tmp_path / "model", SHAPE, state, container))
     assert folder.weights.config == SHAPE

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from export_run import save_container
 from safetensors.torch import load_file, save_file
 
 from models.export.__main__ import main
@@ -94,18 +95,7 @@ def test_containers(files: Files, container: str) -> None:
     expected = read_weights(files.model)
     state = load_file(files.model / "model.safetensors")
     (files.model / "model.safetensors").unlink()
-    name = "pytorch_model.bin" if "bin" in container else "model.safetensors"
-    save = torch.save if "bin" in container else save_file
-    if "shards" not in container:
-        save(state, files.model / name)
-    else:
-        keys = sorted(state)
-        halves, names = (keys[::2], keys[1::2]), [f"{i}-{name}" for i in (1, 2)]
-        for half, part in zip(halves, names, strict=True):
-            save({key: state[key] for key in half}, files.model / part)
-        listed = {key: part for half, part in zip(halves, names, strict=True) for key in half}
-        index = files.model / f"{name}.index.json"
-        index.write_text(json.dumps({"weight_map": listed}), encoding="utf-8")
+    save_container(files.model, state, container)
     found = read_weights(files.model)
     for part in ("embedding", "layers.1.wqkv", "layers.0.qk_norm_bias", "head"):
         assert torch.equal(found.read(part), expected.read(part)), part

@@ -136,7 +136,7 @@ def test_tokenizers_of_other_files(files: Files) -> None:
 
 
 def test_a_repetition_penalty_is_reported(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
-    files.change("generation_config.json", "repetition_penalty", 1.05)
+    files.change("generation_config.json", "repetition_penalty", value=1.05)
     assert files.export() == 0
     output = capsys.readouterr()
     assert "a repetition penalty of 1.05, which is not applied" in output.out + output.err
@@ -146,7 +146,7 @@ def test_the_trained_sizes_by_default(files: Files, capsys: pytest.CaptureFixtur
     """For which this model has no positions."""
     files.config.write_text("{}")
     assert "images of 4096 codes behind prompts of 512 ids" in refused(files, capsys, 2)
-    files.change("config.json", "max_position_embeddings", 32768)
+    files.change("config.json", "max_position_embeddings", value=32768)
     assert files.export() == 0
     sizes = [(grid["width"], grid["height"]) for grid in files.manifest()["grids"]]
     assert sizes == [(1024, 1024), (768, 768), (512, 512), (256, 256)]
@@ -189,7 +189,7 @@ refused = partial(export_run.refused, progress="reading weights")
 def test_configurations(
     files: Files, capsys: pytest.CaptureFixture[str], key: str, value: Any, message: str
 ) -> None:
-    files.change("config.json", key, value)
+    files.change("config.json", key, value=value)
     assert message in refused(files, capsys, 4)
 
 
@@ -199,9 +199,9 @@ def test_other_files(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.config.write_text('{"sizes": ["40x64"]}')
     assert "size 40x64: expected multiples of 16 pixels" in refused(files, capsys, 2)
     files.config.write_text('{"sizes": ["64x64"], "text_length": 48}')
-    files.change("tokenizer.json", "added_tokens", [{"id": 446, "content": "<x>"}])
+    files.change("tokenizer.json", "added_tokens", value=[{"id": 446, "content": "<x>"}])
     assert "no token <|t2i|>, expected a tokenizer of SimpleAR" in refused(files, capsys, 4)
-    files.change("tokenizer.json", "added_tokens", [{"id": 640, "content": "<x>"}])
+    files.change("tokenizer.json", "added_tokens", value=[{"id": 640, "content": "<x>"}])
     assert "<x> has id 640, expected 0 to 446" in refused(files, capsys, 4)
     (files.model / "tokenizer.json").unlink()
     assert "no tokenizer, expected tokenizer.json, or vocab.json" in refused(files, capsys, 4)
