@@ -37,7 +37,7 @@ class RowProgress {
   // int64 [I, R], the newest code of every row that runs. A row that begins has the end of the row above it
   // or, until that is known, a placeholder: the newest code of the row above that (ZipAR).
   at::Tensor newest(const RunningRows& rows) const;
-  // Bools [I, N, C + 1]: the cache slots with positions up to those of N nodes.
+  // Bools [I, N, C + 1]: which cache slots hold positions up to each of `positions` int64 [I, N].
   at::Tensor seen_slots(const at::Tensor& positions);
 
   // The first code of every image.
