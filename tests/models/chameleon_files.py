@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from models.chameleon.config import ChameleonConfig
 from models.chameleon.vqgan import VQGANConfig
 from models.export.__main__ import main
 from models.export.chameleon.weights import HUGGING_FACE, META
+from models.transformer.config import DecoderConfig
 
 SHAPE = ChameleonConfig(
     dim=32, n_layer=3, n_head=4, n_kv_head=2, ffn_dim=48, vocab_size=80, max_positions=64
@@ -36,19 +37,34 @@ def separate_halves(rows: Tensor, heads: int) -> Tensor:
 
 
 def official_parts(
-    config: ChameleonConfig, state: dict[str, Tensor]
+    config: DecoderConfig, state: dict[str, Tensor]
 ) -> Iterator[tuple[str, list[Tensor]]]:
-    """Weights of models.chameleon.transformer split into what official files keep apart."""
+    """Weights of a decoder split into what official files keep apart."""
     queries, keys = config.n_head * config.head_dim, config.n_kv_head * config.head_dim
     for name, tensor in state.items():
         part = name.rpartition(".")[2]
         sizes = {
             "wqkv": [queries, keys, keys],
+            "bqkv": [queries, keys, keys],
             "w13": [config.ffn_dim] * 2,
             "qk_norm_weight": [config.n_head, config.n_kv_head],
             "qk_norm_bias": [config.n_head, config.n_kv_head],
         }.get(part, [tensor.shape[0]])
         yield name, [t.clone() for t in tensor.split(sizes)]
+
+
+def under_published_names(
+    config: DecoderConfig, state: dict[str, Tensor], names: Mapping[str, tuple[str, ...]]
+) -> dict[str, Tensor]:
+    """The tensors of a Hugging Face folder; names: as in models.export.decoder_weights."""
+    counts, result = (config.n_head, config.n_kv_head), {}
+    for name, parts in official_parts(config, state):
+        _, layer, part = name.split(".") if name.startswith("layers.") else ("", "", name)
+        if part in ("wqkv", "bqkv"):
+            parts[:2] = [separate_halves(t, n) for t, n in zip(parts, counts, strict=False)]
+        for source, piece in zip(names[part], parts, strict=True):
+            result[source.format(layer)] = piece
+    return result
 
 
 def official_state(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from chameleon_files import separate_halves
+from chameleon_files import under_published_names
 from export_run import PublishedFiles, save_container
 from random_weights import random_weights
 from torch import Tensor
@@ -40,18 +40,7 @@ def random_state(config: JanusConfig, seed: int = 7) -> State:
 
 def published_state(config: JanusConfig, state: State) -> State:
     """The same under the published names, with parts that do not generate beside them."""
-    counts = (config.n_head, config.n_kv_head)
-    rows = [count * config.head_dim for count in (*counts, config.n_kv_head)]
-    names, result = weight_names(config), {}
-    for name, tensor in state.items():
-        part = name.rpartition(".")[2] if name.startswith("layers.") else name
-        sizes = {"wqkv": rows, "w13": [config.ffn_dim] * 2}.get(part, [tensor.shape[0]])
-        parts = list(tensor.split(sizes))
-        if part == "wqkv":
-            parts[:2] = [separate_halves(t, n) for t, n in zip(parts, counts, strict=False)]
-        layer = name.split(".")[1] if name.startswith("layers.") else ""
-        for source, piece in zip(names[part], parts, strict=True):
-            result[source.format(layer)] = piece.clone()
+    result = under_published_names(config, state, weight_names(config))
     result["language_model.lm_head.weight"] = torch.zeros(config.text_ids, config.dim)
     result["language_model.model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.zeros(4)
     result["vision_model.vision_tower.norm.weight"] = torch.zeros(3)

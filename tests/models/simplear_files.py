@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from chameleon_files import separate_halves
+from chameleon_files import under_published_names
 from export_run import PublishedFiles, save_container
 from random_weights import random_weights
 from torch import Tensor, nn
@@ -43,21 +43,8 @@ def random_state(config: SimpleARConfig, tied: bool = True, seed: int = 7) -> St
 
 def published_state(config: SimpleARConfig, state: State, tied: bool) -> State:
     """The same under the published names."""
-    counts = (config.n_head, config.n_kv_head)
-    rows = [count * config.head_dim for count in (*counts, config.n_kv_head)]
-    names, result = hugging_face_names(), {}
-    for name, tensor in state.items():
-        part = name.rpartition(".")[2] if name.startswith("layers.") else name
-        if part == "head" and tied:
-            continue
-        sizes = {"wqkv": rows, "bqkv": rows, "w13": [config.ffn_dim] * 2}
-        parts = list(tensor.split(sizes.get(part, [tensor.shape[0]])))
-        if part in ("wqkv", "bqkv"):
-            parts[:2] = [separate_halves(t, n) for t, n in zip(parts, counts, strict=False)]
-        layer = name.split(".")[1] if name.startswith("layers.") else ""
-        for source, piece in zip(names[part], parts, strict=True):
-            result[source.format(layer)] = piece.clone()
-    return result
+    own = {name: tensor for name, tensor in state.items() if name != "head" or not tied}
+    return under_published_names(config, own, hugging_face_names())
 
 
 def settings(config: SimpleARConfig, tied: bool) -> dict[str, Any]:
