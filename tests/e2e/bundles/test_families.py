@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.e2e.bundles import checks
 from tests.e2e.families import TOKEN_FAMILIES
 from tests.e2e.support import Cli
 
@@ -28,7 +29,6 @@ RELAXED: tuple[tuple[object, ...], ...] = (
     ("lantern", "--tree", "lantern-26", "--relax-k", 8, "--delta", 0.4),
     ("lantern++", "--tree", "chain-6", "--relax-k", 8, "--lambda", 3),
 )
-Generate = Callable[..., list[dict[str, Any]]]
 
 
 FAMILIES = (*TOKEN_FAMILIES, "llamagen-t2i", "llamagen-c2i")
@@ -54,7 +54,7 @@ def requests(bundle: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def generate(cli: Cli, bundle: Path, tmp_path: Path) -> Generate:
+def generate(cli: Cli, bundle: Path, tmp_path: Path) -> checks.Generate:
     """Generates all requests; returns the JSON lines with the codes of the images."""
     lines = "\n".join(map(json.dumps, requests(bundle)))
     (tmp_path / "requests.jsonl").write_text(lines)
@@ -75,20 +75,15 @@ def generate(cli: Cli, bundle: Path, tmp_path: Path) -> Generate:
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_lossless_methods_generate_the_autoregressive_codes(
-    generate: Generate, bundle: Path, dtype: str
+    generate: checks.Generate, bundle: Path, dtype: str
 ) -> None:
-    common = ("--temperature", 0, "--dtype", dtype, "--batch-size", 3)
-    expected = generate("--method", "ar", *common)
+    expected = checks.check_lossless_methods(generate, dtype, EXACT)
     assert len({tuple(generated["codes"]) for generated in expected}) > len(grids(bundle))
-    for method in EXACT:
-        found = generate("--method", *method, *common)
-        for number, (generated, other) in enumerate(zip(found, expected, strict=True)):
-            assert generated["codes"] == other["codes"], f"{method}: image {number}"
 
 
 @pytest.mark.parametrize("method", [("ar",), *EXACT, *RELAXED], ids=lambda m: " ".join(map(str, m)))
 def test_batches_and_statistics(
-    generate: Generate, bundle: Path, tmp_path: Path, method: tuple[object, ...]
+    generate: checks.Generate, bundle: Path, tmp_path: Path, method: tuple[object, ...]
 ) -> None:
     """Images of a batch equal images generated alone, and statistics count codes."""
     together = generate("--method", *method, "--batch-size", 3)
