@@ -1,12 +1,13 @@
 // Times every kernel and copy of a program by CUPTI, in captured CUDA graphs, too. The program needs
 // no change; scripts/kernel_table.py makes a table of the result.
 //
-//   g++ -O2 -std=c++17 -shared -fPIC -I/usr/local/cuda/include -o kernel_times.so scripts/kernel_times.cpp -ldl
-//   LD_PRELOAD=$PWD/kernel_times.so CUDA_INJECTION64_PATH=$PWD/kernel_times.so KERNEL_TIMES=FILE PROGRAM ...
+//   g++ -O2 -std=c++17 -shared -fPIC -I/usr/local/cuda/include -o kernel_times.so scripts/kernel_times.cpp
+//   -ldl LD_PRELOAD=$PWD/kernel_times.so CUDA_INJECTION64_PATH=$PWD/kernel_times.so KERNEL_TIMES=FILE PROGRAM
+//   ...
 //
-// FILE gets one line for each node of a graph, with times in microseconds, in the order in which the nodes ran;
-// graph 0 stands for work outside graphs. CUPTI is opened at run time: CUPTI_LIBRARY names its file. Where there is
-// no device or no CUPTI, the library says so and the program runs on.
+// FILE gets one line for each node of a graph, with times in microseconds, in the order in which the nodes
+// ran; graph 0 stands for work outside graphs. CUPTI is opened at run time: CUPTI_LIBRARY names its file.
+// Where there is no device or no CUPTI, the library says so and the program runs on.
 #include <cupti.h>
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -65,7 +66,9 @@ void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* most) {
 void keep(const CUpti_Activity& activity) {
   if (activity.kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || activity.kind == CUPTI_ACTIVITY_KIND_KERNEL) {
     const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel10&>(activity);
-    const auto product = [](int32_t x, int32_t y, int32_t z) { return uint32_t(x) * uint32_t(y) * uint32_t(z); };
+    const auto product = [](int32_t x, int32_t y, int32_t z) {
+      return uint32_t(x) * uint32_t(y) * uint32_t(z);
+    };
     records.push_back({kernel.start, kernel.end, kernel.graphNodeId, kernel.graphId, number_of(kernel.name),
                        product(kernel.gridX, kernel.gridY, kernel.gridZ),
                        product(kernel.blockX, kernel.blockY, kernel.blockZ)});
@@ -82,8 +85,7 @@ void CUPTIAPI take_buffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t v
   const std::lock_guard<std::mutex> guard(mutex);
   const auto next = CUPTI(cuptiActivityGetNextRecord);
   CUpti_Activity* activity = nullptr;
-  while (valid > 0 && records.size() < kMostRecords &&
-         next(buffer, valid, &activity) == CUPTI_SUCCESS) {
+  while (valid > 0 && records.size() < kMostRecords && next(buffer, valid, &activity) == CUPTI_SUCCESS) {
     keep(*activity);
   }
   std::free(buffer);
@@ -140,9 +142,10 @@ void write_lines(std::FILE* file) {
               [](const Node* a, const Node* b) { return a->last.start < b->last.start; });
     for (const Node* node : order) {
       const double each = 1000 * double(node->count);
-      std::fprintf(file, "%u,\"%s\",%u,%u,%llu,%.3f,%.3f,%.3f\n", graph, readable(names[node->last.name]).c_str(),
-                   node->last.grid, node->last.block, static_cast<unsigned long long>(node->count),
-                   node->sum / each, node->least / 1000, node->gaps / each);
+      std::fprintf(file, "%u,\"%s\",%u,%u,%llu,%.3f,%.3f,%.3f\n", graph,
+                   readable(names[node->last.name]).c_str(), node->last.grid, node->last.block,
+                   static_cast<unsigned long long>(node->count), node->sum / each, node->least / 1000,
+                   node->gaps / each);
     }
   }
 }
