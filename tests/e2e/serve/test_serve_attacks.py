@@ -14,17 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.serve.attacks import (
-    ATTACKS,
-    HEAD,
-    Health,
-    Memory,
-    connect,
-    connections,
-    raise_descriptors,
-    resident,
-    status_of,
-)
+from tests.e2e.serve.attacks import ATTACKS, HEAD, connect, connections
 from tests.e2e.serve.client import (
     DEMO,
     GENERATIONS,
@@ -33,6 +23,7 @@ from tests.e2e.serve.client import (
     Server,
     Start,
 )
+from tests.e2e.serve.watch import Health, Memory, raise_descriptors, resident, status_of
 from tests.e2e.support import Cli
 
 GROWTH = 200  # megabytes: what the limits of all connections together allow, and what the allocator keeps
