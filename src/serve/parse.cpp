@@ -20,14 +20,20 @@ namespace {
 constexpr std::array kIdle{"quality", "style", "background", "moderation"};
 
 // Fields of other servers that look like ours misspelt.
-const std::set<std::string> kForeign{
-    "cfg_rescale", "cfg_scale_2", "mode",  "models", "negative_prompt2", "negative_prompt_2", "prompt2",
-    "step",        "styles",      "top_a", "weight"};
-
-// Fields whose empty text stands for one that is not given.
-constexpr std::array kMayBeEmpty{"model",         "size",       "quality",       "style",
-                                 "background",    "moderation", "user",          "response_format",
-                                 "output_format", "method",     "input_fidelity"};
+const std::set<std::string> kForeign{"cfg_rescale",
+                                     "cfg_scale_2",
+                                     "mode",
+                                     "models",
+                                     "negative_prompt2",
+                                     "negative_prompt_2",
+                                     "negative_prompt_3",
+                                     "prompt2",
+                                     "prompt_2",
+                                     "prompt_3",
+                                     "step",
+                                     "styles",
+                                     "top_a",
+                                     "weight"};
 
 // "256x256" or "auto". Clients that send all of them set width and height only when a person does.
 void read_size(JsonReader& reader, const RequestRules& rules, ImagesWanted& wanted) {
@@ -67,6 +73,14 @@ void read_idle_fields(JsonReader& reader, const RequestRules& rules, ImagesWante
     if (!reader.has(key)) continue;
     const bool is_auto = rules.strict ? reader.text(key) == "auto" : reader.value(key) == "auto";
     if (!is_auto) wanted.unused.emplace_back(key);
+  }
+}
+
+// "" stands for a field that is not given, but in captions.
+void drop_empty(Json& body) {
+  for (const std::string& key : generation_fields()) {
+    const auto found = body.find(key);
+    if (found != body.end() && *found == "" && key != "prompt" && key != "negative_prompt") body.erase(found);
   }
 }
 
@@ -135,9 +149,7 @@ ImagesWanted parse_generations(std::string_view body, const RequestRules& rules)
     Json json = parse_body(body);
     if (json.is_object()) {
       read_seed_forms(json);
-      for (const char* key : kMayBeEmpty) {
-        if (json.contains(key) && json[key] == "") json.erase(key);
-      }
+      drop_empty(json);
     }
     ImagesWanted wanted;
     if (json.is_object() && !rules.strict) drop_foreign(json, wanted.unused);

@@ -164,11 +164,12 @@ TEST(ServeParseTest, ADeadlineIsTheServersAtMost) {
 TEST(ServeParseTest, FieldsThatAreEmptyAreNotGiven) {
   const ImagesWanted wanted = parse(
       R"({"prompt": "a", "model": "", "size": "", "quality": "", "style": "", "user": "", "response_format": "",
-          "output_format": "", "method": "", "seed": "", "background": ""})");
+          "output_format": "", "method": "", "seed": "", "background": "", "n": "", "tree": "", "cfg_scale": "", "top_k": ""})");
   EXPECT_EQ(wanted.model, "");
   EXPECT_EQ(wanted.request.width, 0);
   EXPECT_FALSE(wanted.names_method || wanted.by_url);
   EXPECT_TRUE(wanted.unused.empty());
+  EXPECT_NE(refusal(R"({"prompt": ""})").find("prompt"), std::string::npos);
   EXPECT_NE(parse(R"({"prompt": "a", "seed": -1})").request.seed,
             parse(R"({"prompt": "a", "seed": "-1"})").request.seed);
   EXPECT_EQ(parse(R"({"prompt": "a", "seed": "18446744073709551615"})").request.seed,
