@@ -95,6 +95,12 @@ def endless_chunk_line(server: Server) -> bytes:
     return pour_once(server, f"{HEAD}Transfer-Encoding: chunked\r\n\r\n1;", b"a")
 
 
+def endless_extensions(server: Server) -> bytes:
+    """A byte of a body in each chunk, and two hundred bytes beside it."""
+    unit = b"1;a=" + b"b" * 200 + b"\r\n \r\n"
+    return pour_once(server, f"{HEAD}Transfer-Encoding: chunked\r\n\r\n", unit)
+
+
 def endless_trailers(server: Server) -> bytes:
     return pour_once(server, f"{HEAD}Transfer-Encoding: chunked\r\n\r\n0\r\n", b"a: b\r\n", 60)
 
@@ -245,6 +251,7 @@ ATTACKS: dict[Callable[[Server], bytes], bytes] = {
     many_empty_lines: b"HTTP/1.1 400",
     endless_body: b"HTTP/1.1 413",
     endless_chunk_line: b"HTTP/1.1 400",
+    endless_extensions: b"HTTP/1.1 431",
     endless_trailers: b"HTTP/1.1 431",
     packed_body: b"HTTP/1.1 413",
     deep_json: b"HTTP/1.1 400",
