@@ -83,6 +83,9 @@ Json generations_schema(const RequestRules& rules) {
   fields["output_format"] = choice("Kind of file.", {"png", "jpeg", "webp"});
   fields["output_compression"] = whole("Quality of jpeg and webp files; webp at 100 is lossless.", 0);
   fields["output_compression"]["maximum"] = 100;
+  const Json path{{"type", "array"}, {"items", {{"type", "integer"}}}};
+  fields["tree_paths"] = {
+      {"type", "array"}, {"items", path}, {"description", "Beside a tree: the paths of its file."}};
   fields["stream"] = {{"type", "boolean"}, {"description", "Server-sent events while images grow."}};
   fields["partial_images"] = whole("In a stream: images of the rows that are complete so far.", 0);
   fields["partial_images"]["maximum"] = 256;
