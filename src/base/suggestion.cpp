@@ -2,21 +2,23 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 namespace lamplighter {
 namespace {
 
-// Insertions, deletions and replacements that turn one word into the other.
+// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
 std::size_t edit_distance(const std::string& from, const std::string& to) {
-  std::vector<std::size_t> row(to.size() + 1);
+  std::vector<std::size_t> before(to.size() + 1), last(to.size() + 1), row(to.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
+    before.swap(last);
+    last.swap(row);
+    row[0] = i + 1;
     for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+      const std::size_t replaced = last[j] + (from[i] == to[j] ? 0 : 1);
+      row[j + 1] = std::min({replaced, row[j] + 1, last[j + 1] + 1});
+      if (i > 0 && j > 0 && from[i] == to[j - 1] && from[i - 1] == to[j])
+        row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
   }
   return row.back();
@@ -24,12 +26,13 @@ std::size_t edit_distance(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known, std::size_t most) {
   constexpr std::size_t kLongest = 64;  // no word of a list is longer
   if (word.size() > kLongest) return "";
   std::string best;
-  std::size_t least = 3;  // more than two mistakes are no slip
+  std::size_t least = most + 1;
   for (const std::string& name : known) {
+    if (std::max(word.size(), name.size()) - std::min(word.size(), name.size()) > most) continue;
     const std::size_t distance = edit_distance(word, name);
     if (distance < least && distance < name.size()) least = distance, best = name;
   }

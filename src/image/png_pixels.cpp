@@ -1,6 +1,7 @@
 #include <zlib.h>
 
 #include "base/files.h"
+#include "base/inflate.h"
 #include "image/big_endian.h"
 #include "image/formats.h"
 #include "image/png_chunks.h"
@@ -18,7 +19,10 @@
 #include <stb_image.h>
 #pragma GCC diagnostic pop
 
+#include <iterator>
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace lamplighter {
 
@@ -37,30 +41,49 @@ void require_png(std::string_view bytes, const std::string& path) {
   refuse(path, "got an image in the format " + kind + ", expected a PNG image; convert it to PNG");
 }
 
-// stb_image trusts the declared chunk length and image size, and allocates memory for them.
+// At least as many bytes as the rows of an image have (PNG specification, sections 7 and 8), from the head
+// that its first chunk holds.
+std::uint64_t most_data(std::string_view head) {
+  constexpr std::uint64_t samples[] = {1, 1, 3, 1, 2, 1, 4};  // of a pixel, by the type of colour
+  const std::uint64_t width = read_32(head), height = read_32(head.substr(4));
+  const auto depth = static_cast<unsigned char>(head[8]), colour = static_cast<unsigned char>(head[9]);
+  const std::uint64_t bits = depth * (colour < std::size(samples) ? samples[colour] : 4);
+  return (width * height * bits + 7) / 8 + 4 * height + 16;  // interlaced, there are twice as many rows
+}
+
+// stb_image trusts the declared chunk length and image size, allocates memory for them, and unpacks all data,
+// however many they are.
 void require_content(std::string_view bytes, const std::string& path, std::uint64_t most) {
   constexpr std::size_t kFrame = 12;      // length, type and CRC-32
   constexpr std::uint64_t kRatio = 1032;  // deflate expands at most this much
   const auto damaged = [&](const char* why) { refuse(path, std::string("damaged PNG image: ") + why); };
-  if (bytes.size() >= 24) {
-    const std::uint64_t width = read_32(bytes.substr(16)), height = read_32(bytes.substr(20));
-    if (width * height / 8 > kRatio * bytes.size()) damaged("it is too small for its pixels");  // a bit each
-    if (width <= limits::kPngSide && height <= limits::kPngSide && width * height > most) {
-      refuse(path, "got " + std::to_string(width) + "x" + std::to_string(height) +
-                       " pixels, expected at most " + std::to_string(most) + "; make it smaller");
-    }
+  bytes.remove_prefix(kPngSignature.size());
+  if (bytes.size() < 13 + kFrame) damaged("it is cut off");
+  if (read_32(bytes) != 13 || bytes.substr(4, 4) != "IHDR") damaged("it does not begin with its head");
+  const std::string_view head = bytes.substr(8, 13);
+  const std::uint64_t width = read_32(head), height = read_32(head.substr(4));
+  if (width * height / 8 > kRatio * bytes.size()) damaged("it is too small for its pixels");  // a bit each
+  if (width <= limits::kPngSide && height <= limits::kPngSide && width * height > most) {
+    refuse(path, "got " + std::to_string(width) + "x" + std::to_string(height) +
+                     " pixels, expected at most " + std::to_string(most) + "; make it smaller");
   }
-  for (bytes.remove_prefix(kPngSignature.size()); bytes.size() >= kFrame;) {
+  std::vector<std::string_view> data;
+  for (bool is_complete = false; !is_complete;) {
+    if (bytes.size() < kFrame) damaged("it is cut off");
     const std::size_t length = read_32(bytes);
     if (length > bytes.size() - kFrame) damaged("a chunk is cut off");
     const std::string_view body = bytes.substr(4, 4 + length);
     if (crc32_z(0, reinterpret_cast<const Bytef*>(body.data()), body.size()) !=
         read_32(bytes.substr(8 + length)))
       damaged("the checksum of a chunk is wrong");
-    if (body.substr(0, 4) == "IEND") return;  // data after it does not belong to the image
+    if (body.substr(0, 4) == "IDAT") data.push_back(body.substr(4));
+    is_complete = body.substr(0, 4) == "IEND";  // data after it does not belong to the image
     bytes.remove_prefix(kFrame + length);
   }
-  damaged("it is cut off");
+  if (width > limits::kPngSide || height > limits::kPngSide) return;  // stb_image says so
+  const std::optional<std::uint64_t> size = inflated_size(data, most_data(head));
+  if (!size) damaged("its packed data are damaged");
+  if (*size > most_data(head)) damaged("it has more data than its pixels need");
 }
 
 // Colours of a pixel in front of white.

@@ -72,7 +72,8 @@ Json shared_fields(const RequestLimits& limits) {
   return fields;
 }
 
-Json generations_schema(const RequestLimits& limits) {
+Json generations_schema(const RequestRules& rules) {
+  const RequestLimits& limits = rules.limits;
   Json fields = shared_fields(limits);
   fields["model"] = text("Name of a model.");
   fields["n"] = whole("Images.", 1);
@@ -82,10 +83,15 @@ Json generations_schema(const RequestLimits& limits) {
   fields["output_format"] = choice("Kind of file.", {"png", "jpeg", "webp"});
   fields["output_compression"] = whole("Quality of jpeg and webp files; webp at 100 is lossless.", 0);
   fields["output_compression"]["maximum"] = 100;
+  const Json path{{"type", "array"}, {"items", {{"type", "integer"}}}};
+  fields["tree_paths"] = {
+      {"type", "array"}, {"items", path}, {"description", "Beside a tree: the paths of its file."}};
   fields["stream"] = {{"type", "boolean"}, {"description", "Server-sent events while images grow."}};
   fields["partial_images"] = whole("In a stream: images of the rows that are complete so far.", 0);
   fields["partial_images"]["maximum"] = 256;
-  return {{"type", "object"}, {"properties", std::move(fields)}};
+  for (const char* key : {"user", "quality", "style", "background", "moderation"})
+    fields[key] = {{"type", "string"}, {"description", "Changes nothing."}};
+  return {{"type", "object"}, {"properties", std::move(fields)}, {"additionalProperties", !rules.strict}};
 }
 
 Json txt2img_schema(const RequestLimits& limits) {
@@ -106,8 +112,8 @@ void add_kept_part(Json& fields) {
   fields["keep_tokens"] = whole("In place of a mask: tokens that are kept, row by row.", 1);
 }
 
-Json edits_schema(const RequestLimits& limits) {
-  Json schema = generations_schema(limits);
+Json edits_schema(const RequestRules& rules) {
+  Json schema = generations_schema(rules);
   Json& fields = schema["properties"];
   const auto file = [](const char* meaning) {
     return Json{{"type", "string"}, {"format", "binary"}, {"description", meaning}};
@@ -146,7 +152,17 @@ Json body_of(const char* schema, const char* type = "application/json") {
 
 }  // namespace
 
-Json describe_api(const std::vector<ApiPath>& paths, const RequestLimits& limits) {
+const std::vector<std::string>& generation_fields() {
+  static const std::vector<std::string> fields = [] {
+    std::vector<std::string> names{"neighbours"};  // which is refused in words
+    const Json schema = generations_schema({});
+    for (const auto& field : schema.at("properties").items()) names.push_back(field.key());
+    return names;
+  }();
+  return fields;
+}
+
+Json describe_api(const std::vector<ApiPath>& paths, const RequestRules& rules) {
   Json described = Json::object();
   for (const ApiPath& one : paths) {
     Json operation{
@@ -171,10 +187,10 @@ Json describe_api(const std::vector<ApiPath>& paths, const RequestLimits& limits
           {"components",
            {{"securitySchemes", {{"key", key}, {"basic", basic}}},
             {"schemas",
-             {{"Generations", generations_schema(limits)},
-              {"Txt2Img", txt2img_schema(limits)},
-              {"Edits", edits_schema(limits)},
-              {"Img2Img", img2img_schema(limits)}}}}},
+             {{"Generations", generations_schema(rules)},
+              {"Txt2Img", txt2img_schema(rules.limits)},
+              {"Edits", edits_schema(rules)},
+              {"Img2Img", img2img_schema(rules.limits)}}}}},
           {"security", Json::array({Json::object(), {{"key", Json::array()}}, {{"basic", Json::array()}}})}};
 }
 

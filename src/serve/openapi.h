@@ -13,7 +13,10 @@ struct ApiPath {
   std::string method, path;
 };
 
+// The fields that a body of POST /v1/images/generations may have.
+const std::vector<std::string>& generation_fields();
+
 // The API in the form of OpenAPI 3.1: its paths, the fields of requests with their limits, and errors.
-Json describe_api(const std::vector<ApiPath>& paths, const RequestLimits& limits);
+Json describe_api(const std::vector<ApiPath>& paths, const RequestRules& rules);
 
 }  // namespace lamplighter

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
+#include <utility>
 
+#include "base/suggestion.h"
 #include "base/utf8.h"
 #include "image/formats.h"
 #include "pipeline/metadata/request_fields.h"
 #include "serve/fields.h"
+#include "serve/openapi.h"
 
 namespace lamplighter {
 namespace {
@@ -15,83 +19,21 @@ namespace {
 // Fields of OpenAI's that change nothing here.
 constexpr std::array kIdle{"quality", "style", "background", "moderation"};
 
-// Fields that clients of servers for diffusion models send, and that nothing here reads.
-constexpr std::array kForeign{"guidance",
-                              "guidance_scale",
-                              "guidance_scale_2",
-                              "true_cfg_scale",
-                              "num_inference_steps",
-                              "step",
-                              "batch_size",
-                              "cfg",
-                              "sampler",
-                              "sampler_name",
-                              "sampler_index",
-                              "sample_method",
-                              "scheduler",
-                              "clip_skip",
-                              "eta",
-                              "strength",
-                              "denoising_strength",
-                              "lora",
-                              "loras",
-                              "vae",
-                              "enable_hr",
-                              "hr_scale",
-                              "flow_shift",
-                              "shift",
-                              "max_sequence_length",
-                              "generator_device",
-                              "bot_task",
-                              "layers",
-                              "system_prompt",
-                              "use_system_prompt",
-                              "extra_params",
-                              "infer_align_image_size",
-                              "vae_use_slicing",
-                              "vae_use_tiling",
-                              "safety_checker",
-                              "enable_safety_checker",
-                              "disable_safety_checker",
-                              "safety_identifier",
-                              "safety_tolerance",
-                              "prompt_upsampling",
-                              "prompt_extend",
-                              "enhance_prompt",
-                              "input_fidelity",
-                              "aspect_ratio",
-                              "resolution",
-                              "image_size",
-                              "num_images",
-                              "tiling",
-                              "restore_faces",
-                              "sequential_image_generation",
-                              "style_preset",
-                              "user_id",
-                              "watermark",
-                              "metadata",
-                              "extra_body",
-                              "extra_headers",
-                              "timeout",
-                              "lora_scale",
-                              "lora_weights",
-                              "go_fast",
-                              "megapixels",
-                              "num_outputs",
-                              "output_quality",
-                              "prompt_strength",
-                              "image_prompt_strength",
-                              "style_id",
-                              "style_type",
-                              "negative_style",
-                              "magic_prompt_option",
-                              "color_palette",
-                              "raw"};
-
-// Fields whose empty text stands for one that is not given.
-constexpr std::array kMayBeEmpty{"model",         "size",       "quality",       "style",
-                                 "background",    "moderation", "user",          "response_format",
-                                 "output_format", "method",     "input_fidelity"};
+// Fields of other servers that look like ours misspelt.
+const std::set<std::string> kForeign{"cfg_rescale",
+                                     "cfg_scale_2",
+                                     "mode",
+                                     "models",
+                                     "negative_prompt2",
+                                     "negative_prompt_2",
+                                     "negative_prompt_3",
+                                     "prompt2",
+                                     "prompt_2",
+                                     "prompt_3",
+                                     "step",
+                                     "styles",
+                                     "top_a",
+                                     "weight"};
 
 // "256x256" or "auto". Clients that send all of them set width and height only when a person does.
 void read_size(JsonReader& reader, const RequestRules& rules, ImagesWanted& wanted) {
@@ -128,14 +70,36 @@ void read_format(JsonReader& reader, ImageFormat& format) {
 void read_idle_fields(JsonReader& reader, const RequestRules& rules, ImagesWanted& wanted) {
   if (reader.has("user")) reader.text("user");
   for (const char* key : kIdle) {
-    if (reader.has(key) && reader.text(key) != "auto") wanted.unused.emplace_back(key);
-  }
-  if (rules.strict) return;
-  for (const char* key : kForeign) {
     if (!reader.has(key)) continue;
-    reader.value(key);
-    wanted.unused.emplace_back(key);
+    const bool is_auto = rules.strict ? reader.text(key) == "auto" : reader.value(key) == "auto";
+    if (!is_auto) wanted.unused.emplace_back(key);
   }
+}
+
+// "" stands for a field that is not given, but in captions.
+void drop_empty(Json& body) {
+  for (const std::string& key : generation_fields()) {
+    const auto found = body.find(key);
+    if (found != body.end() && *found == "" && key != "prompt" && key != "negative_prompt") body.erase(found);
+  }
+}
+
+// Takes out what belongs to another server and changes nothing. What looks like a slip stays, and is refused.
+void drop_foreign(Json& body, std::vector<std::string>& unused) {
+  constexpr std::size_t letters = 8;  // two mistakes in a shorter name make another word
+  const std::vector<std::string>& own = generation_fields();
+  Json kept = Json::object();
+  for (auto& [key, value] : body.items()) {
+    const bool is_foreign =
+        kForeign.count(key) != 0 || (std::find(own.begin(), own.end(), key) == own.end() &&
+                                     did_you_mean(key, own, key.size() < letters ? 1 : 2).empty());
+    if (is_foreign) {
+      unused.push_back(key);
+    } else {
+      kept[key] = std::move(value);
+    }
+  }
+  body = std::move(kept);
 }
 
 // At least as many as the text has. A value of a few bytes takes a hundred in memory, so they are counted
@@ -185,12 +149,11 @@ ImagesWanted parse_generations(std::string_view body, const RequestRules& rules)
     Json json = parse_body(body);
     if (json.is_object()) {
       read_seed_forms(json);
-      for (const char* key : kMayBeEmpty) {
-        if (json.contains(key) && json[key] == "") json.erase(key);
-      }
+      drop_empty(json);
     }
-    JsonReader reader(json, kBody, ExitCode::input);
     ImagesWanted wanted;
+    if (json.is_object() && !rules.strict) drop_foreign(json, wanted.unused);
+    JsonReader reader(json, kBody, ExitCode::input);
     wanted.is_lenient = !rules.strict;
     if (reader.has("model")) wanted.model = reader.text("model");
     if (reader.has("n")) wanted.count = reader.integer("n", 1, rules.limits.images);

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "base/format.h"
 #include "base/message.h"
+#include "base/suggestion.h"
 #include "draft/options/options.h"
 #include "draft/registry.h"
 #include "lamplighter/pipeline.h"
@@ -50,6 +52,15 @@ void choose_size(const Manifest& manifest, std::int64_t most_pixels, Request& re
   request.height = nearest->height;
 }
 
+std::string names_of(const std::vector<std::string>& unused) {
+  constexpr std::size_t most = 64;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(most, unused.size()); ++i) names.push_back(excerpt_of(unused[i]));
+  const std::string more =
+      unused.size() > most ? " and " + std::to_string(unused.size() - most) + " others" : "";
+  return list_of(names) + more;
+}
+
 bool has_method(const Manifest& manifest, const std::string& name) {
   for (const MethodEntry& method : methods()) {
     if (method.name == name) return missing_for(method, manifest).empty();
@@ -92,11 +103,7 @@ PlannedRequests plan_requests(const ImagesWanted& wanted, const Manifest& manife
     if (!rules.strict) choose_size(manifest, rules.limits.pixels, request, plan.warnings);
     check(manifest, request);
     check_pixels(manifest, request, rules.limits.pixels);
-    if (!unused.empty()) {
-      std::string names;
-      for (const std::string& name : unused) names += (names.empty() ? "" : ", ") + excerpt_of(name);
-      plan.warnings.push_back("not used: " + names);
-    }
+    if (!unused.empty()) plan.warnings.push_back("not used: " + names_of(unused));
     plan.unused = std::move(unused);
     plan.requests.assign(static_cast<std::size_t>(wanted.count), request);
     for (std::size_t i = 0; i < plan.requests.size(); ++i) plan.requests[i].seed += i;

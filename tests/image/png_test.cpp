@@ -200,6 +200,28 @@ TEST_F(PngFile, PixelsOfDamagedFilesAreRefused) {
               HasSubstr("got 8192x8193 pixels, expected at most 67108864; make it smaller"));
 }
 
+// A small file must not unpack to gigabytes.
+TEST_F(PngFile, DataBehindThePixelsAreRefused) {
+  const std::string row(3, '\0');
+  EXPECT_EQ(parse_png(png(2, 1, 8, 0, row + "abc"), "a.png").pixels.size(), 6U);
+  EXPECT_THAT(pixels_refused(png(2, 1, 8, 0, row + std::string(std::size_t{64} << 20, 'a'))),
+              HasSubstr("it has more data than its pixels need"));
+  EXPECT_THAT(pixels_refused(png(2, 1, 8, 3, row + std::string(100, 'a'))), HasSubstr("more data"));
+}
+
+TEST_F(PngFile, DataThatAreNoZlibStreamAreRefused) {
+  const std::string bytes = png(2, 1, 8, 0, std::string(3, '\0'));
+  const std::size_t begin = bytes.find("IDAT") - 4, end = bytes.find("IEND") - 4;
+  const auto with = [&](const std::string& data) {
+    return std::string(bytes).replace(begin, end - begin, encode_png_chunk("IDAT", data));
+  };
+  EXPECT_THAT(pixels_refused(with("no stream")), HasSubstr("its packed data are damaged"));
+  EXPECT_THAT(pixels_refused(with(png_data(bytes).substr(2))), HasSubstr("its packed data are damaged"));
+  EXPECT_THAT(pixels_refused(with("")), HasSubstr("damaged PNG image"));
+  EXPECT_THAT(pixels_refused(std::string(bytes).insert(8, encode_png_chunk("CgBI", "abcd"))),
+              HasSubstr("it does not begin with its head"));
+}
+
 TEST_F(PngFile, OtherFormatsAreNamed) {
   using namespace std::string_literals;
   EXPECT_THAT(pixels_refused("\xFF\xD8\xFF\xE0 JFIF"),

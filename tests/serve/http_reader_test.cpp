@@ -123,6 +123,15 @@ TEST(HttpReaderTest, LimitsHoldBeforeTheEndOfALine) {
   EXPECT_EQ(status_of("\r\n" + head + "\r\n"), 200);
 }
 
+TEST(HttpReaderTest, ExtensionsOfChunksCountAsHeaders) {
+  const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+  std::string plain, extended;
+  for (int i = 0; i < 20'000; ++i) plain += "1\r\na\r\n";
+  for (int i = 0; i < 200; ++i) extended += "1;" + std::string(200, 'b') + "\r\na\r\n";
+  EXPECT_EQ(status_of(head + plain + "0\r\n\r\n"), 200);
+  EXPECT_EQ(status_of(head + extended), 431);
+}
+
 TEST(HttpReaderTest, AHostIsANameAndAPort) {
   const auto status = [](const std::string& host) {
     return status_of("GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n");

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "serve/http_error.h"
+#include "serve/openapi.h"
 #include "serve/parse.h"
 
 namespace lamplighter {
@@ -51,6 +52,12 @@ TEST(ServeParseTest, ReadsOpenAisFieldsAndOurs) {
   EXPECT_EQ(request.cfg_interval, 3);
 }
 
+TEST(ServeParseTest, ATreeMayBringItsPaths) {
+  const ImagesWanted wanted = parse(R"({"prompt": "a", "method": "eagle", "tree_paths": [[0], [0, 1]]})");
+  EXPECT_NE(wanted.method.tree.find("[[0],[0,1]]"), std::string::npos) << wanted.method.tree;
+  EXPECT_TRUE(wanted.unused.empty());
+}
+
 TEST(ServeParseTest, WhatIsNotGivenIsTheServers) {
   const ImagesWanted wanted =
       parse(R"({"prompt": "a house", "n": null, "size": "auto", "seed": null, "stream": null})");
@@ -68,7 +75,7 @@ TEST(ServeParseTest, NoRequestNamesAFile) {
             std::string::npos);
   EXPECT_NE(refusal(R"({"prompt": "a", "neighbours": "table.npy"})").find("cannot name files"),
             std::string::npos);
-  EXPECT_NE(refusal(R"({"prompt": "a", "output": "x.png"})").find("unknown field output"), std::string::npos);
+  EXPECT_EQ(parse(R"({"prompt": "a", "output": "x.png"})").unused, std::vector<std::string>{"output"});
 }
 
 TEST(ServeParseTest, HostileBodiesAreRefused) {
@@ -156,113 +163,19 @@ TEST(ServeParseTest, WholeNumbersMayHaveAPoint) {
   EXPECT_NE(refusal(R"({"prompt": "a", "seed": 1e300})").find("seed"), std::string::npos);
 }
 
-TEST(ServeParseTest, TheWebUiTakesNumbersAsTexts) {
-  const auto read = [](const std::string& text) { return parse_txt2img(parse_body(text), {}); };
-  const ImagesWanted wanted =
-      read(R"({"prompt": "7", "width": "512", "height": "256.0", "cfg_scale": "3.5", "batch_size": "2"})");
-  EXPECT_EQ(wanted.request.prompt, "7");
-  EXPECT_EQ(wanted.request.width, 512);
-  EXPECT_EQ(wanted.request.height, 256);
-  EXPECT_EQ(wanted.request.cfg_scale, 3.5F);
-  EXPECT_EQ(wanted.count, 2);
-  EXPECT_EQ(read(R"({"prompt": "a", "cfg_scale": "7"})").request.cfg_scale, std::nullopt);
-  for (const char* width : {R"("wide")", R"("")", R"("[512]")", R"("512.5")"})
-    EXPECT_THROW(read(std::string(R"({"prompt": "a", "width": )") + width + "}"), HttpError) << width;
-}
-
 TEST(ServeParseTest, ADeadlineIsTheServersAtMost) {
   EXPECT_EQ(parse(R"({"prompt": "a", "deadline": 1e12})").deadline_s, RequestLimits().deadline_s);
-}
-
-TEST(ServeParseTest, ReadsTheFormOfTheWebUi) {
-  const Json body = parse_body(
-      R"({"prompt": "a house", "negative_prompt": "fog", "seed": -1, "steps": 20, "batch_size": 2, "n_iter": 3,
-          "width": 256, "height": 256, "cfg_scale": 3, "sampler_name": "Euler a", "method": "ar",
-          "override_settings": {"sd_model_checkpoint": "demo"}, "alwayson_scripts": {}})");
-  const ImagesWanted wanted = parse_txt2img(body, {});
-  EXPECT_EQ(wanted.model, "demo");
-  EXPECT_EQ(wanted.count, 6);
-  EXPECT_EQ(wanted.request.negative_prompt, "fog");
-  EXPECT_FALSE(
-      parse_txt2img(parse_body(R"({"prompt": "a", "negative_prompt": ""})"), {}).request.negative_prompt);
-  EXPECT_EQ(wanted.request.cfg_scale, 3.0F);
-  EXPECT_EQ(wanted.request.width, 256);
-  EXPECT_EQ(wanted.method.method, "ar");
-  const auto refuses = [](const std::string& text) {
-    try {
-      parse_txt2img(parse_body(text), {});
-      return false;
-    } catch (const HttpError& refused) {
-      return refused.status() == 400;
-    }
-  };
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "batch_size": 4, "n_iter": 4})"));
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "seed": -2})"));
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "override_settings": 7})"));
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "tree": "a/b"})"));
-  EXPECT_TRUE(refuses("[]"));
-  EXPECT_TRUE(refuses("{}"));
-}
-
-Manifest captions() {
-  Manifest manifest;
-  manifest.prompt.emplace();
-  manifest.prompt->kind = "text_features";
-  Grid grid;
-  grid.width = grid.height = 256;
-  grid.rows = grid.columns = 16;
-  manifest.grids = {grid};
-  return manifest;
-}
-
-TEST(ServeParseTest, ImagesOfARequestHaveSeedsInARow) {
-  const auto requests =
-      plan_requests(parse(R"({"prompt": "a", "n": 3, "seed": 18446744073709551615})"), captions(), {}, {})
-          .requests;
-  ASSERT_EQ(requests.size(), 3U);
-  EXPECT_EQ(requests[0].seed, std::numeric_limits<std::uint64_t>::max());
-  EXPECT_EQ(requests[1].seed, 0U);
-  EXPECT_EQ(requests[2].seed, 1U);
-}
-
-TEST(ServeParseTest, WhatABundleCannotGenerateIsRefused) {
-  const auto refuses = [](const std::string& body, const RequestRules& rules = {}) {
-    try {
-      plan_requests(parse_generations(body, rules), captions(), {}, rules);
-      return false;
-    } catch (const HttpError& refused) {
-      return refused.status() == 400;
-    }
-  };
-  EXPECT_FALSE(refuses(R"({"prompt": "a", "size": "256x256"})"));
-  RequestRules strict;
-  strict.strict = true;
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "size": "512x512"})", strict));
-  EXPECT_FALSE(refuses(R"({"prompt": "a", "size": "512x512"})"));
-  EXPECT_TRUE(refuses(R"({"class": 3})"));
-  for (const char* body :
-       {R"({"prompt": "a", "negative_prompt": "fog"})", R"({"prompt": "a", "steps": 30})"}) {
-    EXPECT_TRUE(refuses(body, strict)) << "the bundle has no such thing";
-    EXPECT_FALSE(refuses(body)) << "other servers have it";
-  }
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "temperature": -1})"));
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "method": "none such"})"));
-  EXPECT_FALSE(refuses(R"({"prompt": "a", "method": "auto"})"));
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "method": "auto", "tree": "chain-3"})"));
-  EXPECT_TRUE(refuses(R"({"prompt": "a", "method": "eagle"})")) << "has no drafter";
-  RequestRules small;
-  small.limits.pixels = 1000;
-  EXPECT_TRUE(refuses(R"({"prompt": "a"})", small));
 }
 
 TEST(ServeParseTest, FieldsThatAreEmptyAreNotGiven) {
   const ImagesWanted wanted = parse(
       R"({"prompt": "a", "model": "", "size": "", "quality": "", "style": "", "user": "", "response_format": "",
-          "output_format": "", "method": "", "seed": "", "background": ""})");
+          "output_format": "", "method": "", "seed": "", "background": "", "n": "", "tree": "", "cfg_scale": "", "top_k": ""})");
   EXPECT_EQ(wanted.model, "");
   EXPECT_EQ(wanted.request.width, 0);
   EXPECT_FALSE(wanted.names_method || wanted.by_url);
   EXPECT_TRUE(wanted.unused.empty());
+  EXPECT_NE(refusal(R"({"prompt": ""})").find("prompt"), std::string::npos);
   EXPECT_NE(parse(R"({"prompt": "a", "seed": -1})").request.seed,
             parse(R"({"prompt": "a", "seed": "-1"})").request.seed);
   EXPECT_EQ(parse(R"({"prompt": "a", "seed": "18446744073709551615"})").request.seed,
@@ -273,10 +186,58 @@ TEST(ServeParseTest, FieldsOfOtherServersAreNamedAsUnused) {
   const std::string body =
       R"({"prompt": "a", "guidance_scale": 7.5, "num_inference_steps": 30, "quality": "hd", "style": "vivid", "background": "auto"})";
   EXPECT_EQ(parse(body).unused,
-            (std::vector<std::string>{"quality", "style", "guidance_scale", "num_inference_steps"}));
+            (std::vector<std::string>{"guidance_scale", "num_inference_steps", "quality", "style"}));
   RequestRules strict;
   strict.strict = true;
   EXPECT_THROW(parse_generations(body, strict), HttpError);
+}
+
+TEST(ServeParseTest, WhatLooksLikeASlipIsRefused) {
+  const char* const slips[][2] = {{"seeed", "seed"},
+                                  {"sede", "seed"},
+                                  {"sizes", "size"},
+                                  {"heigth", "height"},
+                                  {"cfg_scle", "cfg_scale"},
+                                  {"cfgScale", "cfg_scale"},
+                                  {"tempreature", "temperature"},
+                                  {"negativePrompt", "negative_prompt"},
+                                  {"top-k", "top_k"},
+                                  {"output_fromat", "output_format"},
+                                  {"methode", "method"},
+                                  {"relax-k", "relax_k"}};
+  for (const auto& [slip, meant] : slips) {
+    const std::string said = refusal(std::string(R"({"prompt": "a", ")") + slip + "\": 1}");
+    EXPECT_NE(said.find(std::string("did you mean ") + meant + "?"), std::string::npos) << said;
+  }
+}
+
+TEST(ServeParseTest, AllFieldsThatAreDescribedAreRead) {
+  RequestRules strict;
+  strict.strict = true;
+  for (const std::string& field : generation_fields()) {
+    try {
+      parse_generations(R"({"prompt": "a", ")" + (field == "prompt" ? "x" : field) + R"(": {}})", strict);
+      EXPECT_EQ(field, "tree_paths");  // which is checked with its method
+    } catch (const HttpError& refused) {
+      const bool is_unknown = std::string(refused.what()).find("unknown field") != std::string::npos;
+      EXPECT_EQ(is_unknown, field == "prompt") << refused.what();
+    }
+  }
+}
+
+TEST(ServeParseTest, WhatLooksLikeNoneOfOursIsAnotherServers) {
+  for (const std::string key :
+       {"scale",       "store",  "detail", "depth",    "type",           "mode",
+        "step",        "styles", "models", "prompt_2", "prompt2",        "negative_prompt_2",
+        "cfg_rescale", "weight", "top_a",  "",         "stream_options", "extra_body",
+        "image_size",  "SEED",   "\\u0000"}) {
+    RequestRules strict;
+    strict.strict = true;
+    const std::string body = R"({"prompt": "a", ")" + key + R"(": {"a": [1]}})";
+    EXPECT_EQ(parse(body).unused.size(), 1U) << key;
+    EXPECT_THROW(parse_generations(body, strict), HttpError) << key;
+  }
+  EXPECT_EQ(parse(R"({"prompt": "a", "quality": 90, "style": ["vivid"]})").unused.size(), 2U);
 }
 
 TEST(ServeParseTest, ReadsKindsOfFiles) {
@@ -288,63 +249,6 @@ TEST(ServeParseTest, ReadsKindsOfFiles) {
   EXPECT_EQ(format(R"(, "output_format": "jpeg")").name, "jpeg");
   EXPECT_EQ(format(R"(, "output_format": "jpeg")").quality, std::nullopt);
   EXPECT_EQ(format(R"(, "output_format": "png", "output_compression": 50)").quality, std::nullopt);
-}
-
-TEST(ServeParseTest, TheGuidanceThatClientsSendByThemselvesDoesNotCount) {
-  const auto guidance = [](const std::string& value, ClientGuidance rule) {
-    RequestRules rules;
-    rules.webui_guidance = rule;
-    return parse_txt2img(parse_body(R"({"prompt": "a", "cfg_scale": )" + value + "}"), rules)
-        .request.cfg_scale;
-  };
-  EXPECT_EQ(guidance("7", ClientGuidance::automatic), std::nullopt);
-  EXPECT_EQ(guidance("7.0", ClientGuidance::automatic), std::nullopt);
-  EXPECT_EQ(guidance("6.5", ClientGuidance::automatic), 6.5F);
-  EXPECT_EQ(guidance("7", ClientGuidance::always), 7.0F);
-  EXPECT_EQ(guidance("6.5", ClientGuidance::never), std::nullopt);
-}
-
-TEST(ServeParseTest, TheWebUisDefaultsAreNamedAsUnused) {
-  const ImagesWanted wanted = parse_txt2img(
-      parse_body(
-          R"({"prompt": "a", "steps": 20, "cfg_scale": 7, "sampler_name": "Euler a", "enable_hr": false, "styles": [],
-              "subseed": -1, "denoising_strength": 0.7, "override_settings": {"sd_vae": "x", "y": ""},
-              "alwayson_scripts": {"z": {"args": [1]}}, "save_images": true, "negative_prompt": "fog"})"),
-      {});
-  EXPECT_EQ(wanted.unused, (std::vector<std::string>{"override_settings.sd_vae", "steps", "cfg_scale",
-                                                     "denoising_strength", "alwayson_scripts"}));
-  EXPECT_EQ(wanted.sampler, "Euler a");
-  const PlannedRequests plan = plan_requests(wanted, captions(), {}, {});
-  EXPECT_FALSE(plan.requests[0].negative_prompt) << "the bundle has none";
-  EXPECT_EQ(plan.unused.size(), wanted.unused.size() + 2) << "sampler_name, negative_prompt";
-  ASSERT_EQ(plan.warnings.size(), 1U);
-  EXPECT_NE(plan.warnings[0].find("sampler_name, negative_prompt"), std::string::npos) << plan.warnings[0];
-}
-
-TEST(ServeParseTest, TheNearestSizeIsTakenAndNamed) {
-  Manifest manifest = captions();
-  for (const auto& [width, height] : {std::pair(512, 512), std::pair(768, 512)}) {
-    Grid grid = manifest.grids.front();
-    grid.width = width;
-    grid.height = height;
-    manifest.grids.push_back(grid);
-  }
-  const auto size = [&](const std::string& fields, std::int64_t pixels = 1 << 22) {
-    RequestRules rules;
-    rules.limits.pixels = pixels;
-    const PlannedRequests plan =
-        plan_requests(parse("{\"prompt\": \"a\"" + fields + "}"), manifest, {}, rules);
-    const Request& request = plan.requests[0];
-    return std::to_string(request.width) + "x" + std::to_string(request.height) +
-           (plan.warnings.empty() ? "" : "!");
-  };
-  EXPECT_EQ(size(""), "0x0");
-  EXPECT_EQ(size(R"(, "size": "256x256")"), "256x256");
-  EXPECT_EQ(size(R"(, "size": "1024x1024")"), "512x512!");
-  EXPECT_EQ(size(R"(, "size": "1792x1024")"), "768x512!");
-  EXPECT_EQ(size(R"(, "size": "1x1")"), "256x256!");
-  EXPECT_EQ(size(R"(, "width": 700)"), "768x512!");
-  EXPECT_EQ(size(R"(, "size": "1024x1024")", 100'000), "256x256!");
 }
 
 }  // namespace

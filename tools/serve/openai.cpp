@@ -139,6 +139,7 @@ void Routes::images(ImagesWanted parsed, const HttpRequest& request, HttpRespons
               {"model", submission.model->name()},
               {"usage", usage_of(results)}};
   if (!warnings.empty()) answer["warnings"] = warnings;
+  if (!submission.wanted.unused.empty()) answer["unused"] = submission.wanted.unused;
   add_warnings(response, warnings);
   send(response, answer);
 }

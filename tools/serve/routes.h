@@ -23,6 +23,7 @@ namespace lamplighter::cli {
 
 using ErrorForm = Json (*)(const HttpError& error);
 
+inline constexpr const char *kJson = "application/json", *kHealth = "/health";
 constexpr auto kPollClient = std::chrono::milliseconds(100);  // how often a client that waits is checked
 
 void send(HttpResponse& response, const Json& json, int status = 200);

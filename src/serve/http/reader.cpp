@@ -239,7 +239,7 @@ void RequestReader::take_bytes(std::size_t count) {
 // Reads a part of the body. False where more bytes are needed.
 bool RequestReader::read_part() {
   std::string line;
-  const std::size_t there = buffer_.size() - position_;
+  const std::size_t there = buffer_.size() - position_, before = head_;
   switch (part_) {
     case Part::length:
       take_bytes(std::min(left_, there));
@@ -247,8 +247,8 @@ bool RequestReader::read_part() {
       return false;
     case Part::chunk_size: {
       if (!next_line(line, kChunkLine, 400, "the line of a chunk")) return false;
-      head_ = 0;
       const std::string_view digits = trim(std::string_view(line).substr(0, line.find(';')));
+      head_ = before + line.size() - digits.size();  // extensions count as headers do
       if (!read_number(digits, 16, left_) || has_control(line))
         refuse(400, "got the chunk " + quote(line) + ", expected its size");
       if (left_ > limits_.body - request_.body.size()) refuse_body(limits_.body);
@@ -262,7 +262,7 @@ bool RequestReader::read_part() {
     case Part::chunk_end:
       if (!next_line(line, 0, 400, "a chunk")) return false;
       if (!line.empty()) refuse(400, "got a chunk that is longer than its size");
-      head_ = 0;
+      head_ = before;
       part_ = Part::chunk_size;
       return true;
     case Part::trailer:

@@ -13,8 +13,6 @@ import base64
 import contextlib
 import gzip
 import json
-import math
-import resource
 import socket
 import struct
 import subprocess
@@ -22,87 +20,13 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 from tests.e2e.serve.client import DEMO, GENERATIONS, PROMPT, TXT2IMG, Server
+from tests.e2e.serve.watch import Health, Memory, raise_descriptors, resident
 
 HEAD = f"POST {GENERATIONS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 PIECE = 1 << 16
-
-
-def raise_descriptors(wanted: int) -> bool:
-    """Whether this process may have this number of descriptors."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= wanted
-
-
-def status_of(server: Server, name: str) -> int:
-    """A number of the process's status: VmRSS in kB, Threads."""
-    text = Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(next(line for line in text.splitlines() if line.startswith(name)).split()[1])
-
-
-def resident(server: Server) -> float:
-    """Resident megabytes."""
-    return status_of(server, "VmRSS") / 1000
-
-
-@dataclass
-class Watch:
-    """Looks at a server on a thread of its own while something happens."""
-
-    server: Server
-    _stop: threading.Event = field(default_factory=threading.Event)
-
-    def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        raise NotImplementedError
-
-
-@dataclass
-class Memory(Watch):
-    """Resident megabytes."""
-
-    before: float = 0
-    most: float = 0
-
-    def __enter__(self) -> Self:
-        self.before = self.most = resident(self.server)
-        return super().__enter__()
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.005):
-            self.most = max(self.most, resident(self.server))
-
-
-@dataclass
-class Health(Watch):
-    """The slowest answer of /health, in seconds. Each comes on a connection of its own."""
-
-    slowest: float = 0
-
-    def _watch(self) -> None:
-        while True:
-            started = time.monotonic()
-            try:
-                answers = self.server.get("/health").status == 200
-            except OSError:
-                answers = False
-            self.slowest = max(self.slowest, time.monotonic() - started if answers else math.inf)
-            if self._stop.wait(0.05):
-                return
 
 
 def connect(server: Server, buffer: int | None = None) -> socket.socket:
@@ -169,6 +93,12 @@ def endless_body(server: Server) -> bytes:
 
 def endless_chunk_line(server: Server) -> bytes:
     return pour_once(server, f"{HEAD}Transfer-Encoding: chunked\r\n\r\n1;", b"a")
+
+
+def endless_extensions(server: Server) -> bytes:
+    """A byte of a body in each chunk, and two hundred bytes beside it."""
+    unit = b"1;a=" + b"b" * 200 + b"\r\n \r\n"
+    return pour_once(server, f"{HEAD}Transfer-Encoding: chunked\r\n\r\n", unit)
 
 
 def endless_trailers(server: Server) -> bytes:
@@ -321,6 +251,7 @@ ATTACKS: dict[Callable[[Server], bytes], bytes] = {
     many_empty_lines: b"HTTP/1.1 400",
     endless_body: b"HTTP/1.1 413",
     endless_chunk_line: b"HTTP/1.1 400",
+    endless_extensions: b"HTTP/1.1 431",
     endless_trailers: b"HTTP/1.1 431",
     packed_body: b"HTTP/1.1 413",
     deep_json: b"HTTP/1.1 400",

@@ -111,6 +111,14 @@ def error_of(answer: Answer, status: int) -> dict[str, Any]:
     return error  # type: ignore[no-any-return]
 
 
+def warnings_of(answer: Answer) -> str:
+    """The warnings in an answer's JSON, which its headers have, too."""
+    body = json.loads(answer.json["info"]) if "info" in answer.json else answer.json
+    text = "; ".join(body.get("warnings", []))
+    assert bool(text) == ("X-Lamplighter-Warning" in answer.headers)
+    return text
+
+
 def leave(server: Server, body: dict[str, Any], path: str = GENERATIONS) -> None:
     """Asks and goes away."""
     text = json.dumps(body).encode()

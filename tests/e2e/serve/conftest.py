@@ -56,6 +56,12 @@ def server(start: Start) -> Server:
 
 
 @pytest.fixture(scope="module")
+def plain(start: Start) -> Server:
+    """One without flags of its own for clients."""
+    return start("-t", 1)
+
+
+@pytest.fixture(scope="module")
 def open_server(start: Start) -> Server:
     """One with the limits that it has by itself."""
     server = start("-t", 1)

@@ -148,6 +148,26 @@ RECORDED = [
          "scheduler": "euler"}, KEY,
     ),
     Recorded(
+        "LibreChat", "POST", GENERATIONS,
+        {"model": "gpt-image-1", "prompt": PROMPT, "n": 1, "size": "auto", "quality": "auto",
+         "background": "auto", "output_format": "png", "output_compression": None}, KEY,
+    ),
+    Recorded(
+        "LobeChat", "POST", GENERATIONS,
+        {"model": "dall-e-3", "n": 1, "prompt": PROMPT, "width": 1024, "height": 1024, "seed": None,
+         "cfg": 3.5, "steps": 20, "imageUrls": [], "response_format": "b64_json"}, KEY,
+    ),
+    Recorded(
+        "Dify", "POST", GENERATIONS,
+        {"prompt": PROMPT, "model": "dall-e-3", "size": "1792x1024", "n": 1, "quality": "standard",
+         "style": "vivid", "response_format": "b64_json"}, KEY,
+    ),
+    Recorded(
+        "n8n", "POST", GENERATIONS,
+        {"prompt": PROMPT, "model": "gpt-image-1.5", "quality": "high", "size": "1536x1024",
+         "background": "transparent", "moderation": "low", "n": 1}, KEY,
+    ),
+    Recorded(
         "vLLM-Omni's client", "POST", GENERATIONS,
         {"prompt": PROMPT, "size": "1024x1024", "num_inference_steps": 50, "true_cfg_scale": 4.0,
          "guidance_scale": 1.0, "vae_use_slicing": False, "vae_use_tiling": False, "seed": 42}, KEY,

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.serve.attacks import (
-    ATTACKS,
-    HEAD,
-    Health,
-    Memory,
-    connect,
-    connections,
-    raise_descriptors,
-    resident,
-    status_of,
-)
+from tests.e2e.serve.attacks import ATTACKS, HEAD, connect, connections
 from tests.e2e.serve.client import (
     DEMO,
     GENERATIONS,
@@ -33,8 +26,10 @@ from tests.e2e.serve.client import (
     Server,
     Start,
 )
+from tests.e2e.serve.watch import Health, Memory, raise_descriptors, resident, status_of
 from tests.e2e.support import Cli
 
+IMG2IMG = "/sdapi/v1/img2img"
 GROWTH = 200  # megabytes: what the limits of all connections together allow, and what the allocator keeps
 PROMPTLY = 20  # seconds, for /health; the client runs beside the attack, and others on the machine
 FAREWELL = 9  # seconds: five for answers, and some for a slow machine
@@ -69,6 +64,28 @@ def test_idle_connections_cost_no_threads(open_server: Server) -> None:
         assert open_server.get("/health").status == 200
         assert status_of(open_server, "Threads") <= threads + 2
         assert resident(open_server) - memory < 20
+
+
+def test_an_image_of_a_few_pixels_takes_little_room(
+    start: Start, family: Callable[[str], Path]
+) -> None:
+    """Its file is a third of a megabyte, and unpacks to three hundred."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        check = struct.pack(">I", zlib.crc32(kind + content))
+        return struct.pack(">I", len(content)) + kind + content + check
+
+    packer = zlib.compressobj(9)
+    data = b"".join(packer.compress(bytes(1_000_000)) for _ in range(300)) + packer.flush()
+    head = struct.pack(">IIBBBBB", 64, 48, 8, 2, 0, 0, 0)
+    image = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+    server = start("-t", 1, model=family("chameleon"))
+    body = {"prompt": PROMPT, "init_images": [base64.b64encode(image).decode()], "keep_rows": 1}
+    assert server.post(IMG2IMG, {**body, "init_images": ["x"]}).status == 400
+    with Memory(server) as memory:
+        answer = server.post(IMG2IMG, body)
+    assert answer.status == 400 and "more data than its pixels need" in answer.json["detail"]
+    assert memory.most - memory.before < 60
 
 
 def answers_to(server: Server, text: bytes) -> bytes:

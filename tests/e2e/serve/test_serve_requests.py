@@ -64,7 +64,7 @@ from tests.e2e.support import SIDE, Cli, pixels
         {"prompt": "a", "neighbours": "x.npy"},
         {"prompt": "a", "method": "none"},
         {"prompt": "a", "stream": "yes"},
-        {"prompt": "a", "output": "/tmp/x.png"},
+        {"prompt": "a", "heigth": 256},
         {"prompt": "a" * 9000},
     ],
 )
@@ -72,7 +72,7 @@ def test_hostile_bodies_are_refused(server: Server, body: Any) -> None:
     if isinstance(body, dict) and body.get("temperature") == float("inf"):
         body = b'{"prompt": "a", "temperature": 1e999}'
     assert error_of(server.post(GENERATIONS, body), 400)["type"] == "invalid_request_error"
-    if not (isinstance(body, dict) and set(body) & {"n", "size", "stream", "output", "tree_paths"}):
+    if not (isinstance(body, dict) and set(body) & {"n", "size", "stream", "heigth", "tree_paths"}):
         answer = server.post(TXT2IMG, body)
         assert answer.status == 400 and answer.json["detail"]
     assert server.get("/health").status == 200
