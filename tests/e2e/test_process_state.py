@@ -73,7 +73,14 @@ def test_files_are_written_when_nothing_can_be_printed(
 
 
 def test_every_failure_of_a_result_is_named(cli: Cli, tmp_path: Path) -> None:
-    files = ("--export-json", "/dev/full", "--export-csv", "/dev/full", "--export-markdown", "ok.md")
+    files = (
+        "--export-json",
+        "/dev/full",
+        "--export-csv",
+        "/dev/full",
+        "--export-markdown",
+        "ok.md",
+    )
     result = cli("bench", "--repeats", 1, "--threads", 1, "-q", *files)
     assert result.returncode == 7 and result.stderr.count("/dev/full") == 2
     assert "| ar |" in (tmp_path / "ok.md").read_text()

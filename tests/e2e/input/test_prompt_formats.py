@@ -84,7 +84,9 @@ def test_lines_of_web_uis(cli: Cli, refused: Refused, tmp_path: Path) -> None:
     result = cli("generate", "--prompt-file", "p.txt", "-o", "%d.png", "--json")
     assert result.returncode == 0, result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [line["prompt"] for line in lines] == ["a cat, ((sitting)) BREAK [dark]"] * 2 + ["{red|blue} boat"]
+    assert [line["prompt"] for line in lines] == ["a cat, ((sitting)) BREAK [dark]"] * 2 + [
+        "{red|blue} boat"
+    ]
     assert [line["seed"] for line in lines] == [350, 351, 44]
     assert lines[0]["cfg_scale"] == 4
     notes = [line for line in result.stderr.splitlines() if "web UIs" in line]
@@ -116,7 +118,10 @@ def test_random_seeds_are_recorded(cli: Cli, refused: Refused, tmp_path: Path) -
 def test_texts_of_numbers_are_numbers(cli: Cli, tmp_path: Path, command: str) -> None:
     """As in tables and flags, which have texts alone."""
     (tmp_path / "p.jsonl").write_text('{"prompt": "a", "seed": "42", "cfg_scale": "2.0"}\n')
-    words = {"generate": ("--prompt-file", "p.jsonl", "-o", "x.png"), "batch": ("p.jsonl", "-o", "x")}
+    words = {
+        "generate": ("--prompt-file", "p.jsonl", "-o", "x.png"),
+        "batch": ("p.jsonl", "-o", "x"),
+    }
     result = cli(command, *words[command], "--json")
     assert result.returncode == 0, result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]
