@@ -89,6 +89,14 @@ TEST(CsvCaptions, OfDataFramesHaveAnIndexAndFloats) {
   EXPECT_FALSE(captions[1].seed || captions[1].request.top_k);
 }
 
+TEST(JsonCaptions, MayBeAListOfImages) {
+  EXPECT_THAT(prompts(parse(R"({"images": [{"id": 3, "Text": "a", "width": 9}, {"id": 4, "Text": "b"}]})")),
+              ElementsAre("a", "b"));
+  EXPECT_THAT(prompts(parse(R"({"images": ["a", "b"], "info": {"year": 2017}})")), ElementsAre("a", "b"));
+  for (const char* text : {R"({"images": [{"id": 3, "file_name": "a.jpg"}]})", R"({"images": []})"})
+    EXPECT_THAT(message_of([&] { parse(text); }), HasSubstr("annotations is missing")) << text;
+}
+
 TEST(JsonCaptions, MayHaveNumbersAsTexts) {
   const Captions captions = parse(
       R"([{"prompt": "a", "seed": "42", "top_p": "0.5", "top_k": "7.0"}, {"prompt": "b", "seed": "42.0", "id": "042"},
