@@ -11,6 +11,13 @@ from .command import failed, first_line
 def main(arguments: list[str] | None = None) -> int:
     """Exit code; without a list of arguments, the command line is read."""
     try:
+        return start(arguments)
+    except KeyboardInterrupt:  # while Torch is loaded, which takes seconds
+        return failed("stopped", 130)
+
+
+def start(arguments: list[str] | None) -> int:
+    try:
         from . import program
     except (ImportError, MemoryError, OSError) as error:  # a limit on memory stops Torch's loading
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else error

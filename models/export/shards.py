@@ -5,13 +5,14 @@ The rules:
   transformers; what else lies there is named.
 - Of shards all that the index lists have to be there, and each tensor in the one that the index names.
   A tensor in two shards is refused unless both are equal: parts of two downloads are mixed.
+- Shards lie beside the index or in folders below it; of other paths the file's name counts.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import torch
 from torch import Tensor
@@ -102,7 +103,12 @@ def weight_map(index: Path) -> dict[str, str]:
         raise ExportError(
             f"{index}: weight_map: {odd} has {listing[odd]!r}, expected a file's name"
         )
-    return {key: Path(name).name for key, name in listing.items()}
+    return {key: below(name) for key, name in listing.items()}
+
+
+def below(name: str) -> str:
+    path = PurePosixPath(name)
+    return path.name if path.is_absolute() or ".." in path.parts else str(path)
 
 
 def shard_names(index: Path) -> list[str]:

@@ -56,9 +56,9 @@ Json known_fields(const Json& body, const RequestRules& rules) {
   for (const char* key : {"class", "cfg_scale", "temperature", "top_p", "top_k", "cfg_interval", "width",
                           "height", "batch_size", "n_iter", "deadline"}) {
     if (!known.contains(key) || !known[key].is_string()) continue;  // as in the web UI, "512" is a number
-    Json number = Json::parse(known[key].get<std::string>(), nullptr, false);
+    Json number = number_of(known[key].get<std::string>());
     make_whole(number);
-    if (number.is_number()) known[key] = std::move(number);
+    if (!number.is_null()) known[key] = std::move(number);
   }
   if (known.contains("negative_prompt") && known["negative_prompt"] == "") known.erase("negative_prompt");
   if (known.contains("cfg_scale") && !counts(known["cfg_scale"], rules.webui_guidance))

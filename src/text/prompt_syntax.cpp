@@ -11,6 +11,7 @@ namespace lamplighter {
 namespace {
 
 constexpr auto kNone = std::string_view::npos;
+constexpr std::size_t kLooked = 200;  // bytes that are looked at in brackets, which nest
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -19,16 +20,94 @@ bool is_word(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '/' || c == '*';
 }
 
-// "(word:1.3)": a number between a colon and the closing bracket.
+bool is_lower(char c) {
+  return c >= 'a' && c <= 'z';
+}
+bool is_upper(char c) {
+  return c >= 'A' && c <= 'Z';
+}
+bool is_foreign(char c) {  // part of a letter beyond ASCII
+  return static_cast<unsigned char>(c) >= 0x80;
+}
+bool is_letter(char c) {
+  return is_lower(c) || is_upper(c) || is_foreign(c);
+}
+
+bool has_letter(std::string_view text) {
+  text = text.substr(0, kLooked);
+  return std::any_of(text.begin(), text.end(), is_letter);
+}
+
+// A pair of brackets in a text, and what stands between them.
+struct Brackets {
+  std::size_t begin, end;  // of the opening bracket; behind the closing one
+  std::string_view inside;
+};
+
+// "word:1.3": a number behind a colon. Behind a digit it is a time or a ratio.
+bool ends_with_number(std::string_view inside) {
+  const auto last = [&](const char* skipped) { return inside.find_last_not_of(skipped); };
+  inside = inside.substr(0, last(" ") + 1);
+  const std::size_t number = last("0123456789.") + 1;
+  if (number == inside.size()) return false;
+  inside = inside.substr(0, number);
+  if (!inside.empty() && (inside.back() == '-' || inside.back() == '+')) inside.remove_suffix(1);
+  inside = inside.substr(0, last(" ") + 1);
+  return inside.size() > 1 && inside.back() == ':' && !is_digit(inside[inside.size() - 2]);
+}
+
+// "[word]" and its relatives "[a|b]" and "[a:b:0.5]". Text that begins otherwise is a reference, a mark or a
+// list: "[1]", "[V]", "[Name]". So is "[sic]".
+bool is_lowered(const Brackets& brackets, std::string_view text) {
+  const std::string_view inside = brackets.inside;
+  const char before = brackets.begin == 0 ? ' ' : text[brackets.begin - 1];
+  const char after = brackets.end == text.size() ? ' ' : text[brackets.end];
+  const bool is_word = inside.size() > 1 && (is_lower(inside[0]) || is_foreign(inside[0])) && inside != "sic";
+  return is_word && !is_letter(before) && !is_digit(before) && after != '(' &&
+         inside.substr(0, kLooked).find_first_of("\"=\n") == kNone;
+}
+
+// "(word:1.3)", "((word))" and "[word]", by the grammar of web UIs: brackets nest, and a backslash takes the
+// meaning of the next character away.
 std::string_view find_weight(std::string_view text) {
-  for (std::size_t colon = text.find(':'); colon != kNone; colon = text.find(':', colon + 1)) {
-    const std::size_t begin = text.find_first_not_of(' ', colon + 1);
-    if (begin == kNone || (!is_digit(text[begin]) && text[begin] != '.')) continue;
-    const std::size_t end = text.find_first_not_of("0123456789.", begin);
-    const std::size_t close = end == kNone ? kNone : text.find_first_not_of(' ', end);
-    const std::size_t open = text.find_last_of("()", colon);
-    if (close != kNone && text[close] == ')' && open != kNone && text[open] == '(' && open + 1 < colon)
-      return text.substr(open, close + 1 - open);
+  std::vector<std::size_t> open;
+  Brackets last{kNone, kNone, {}};  // the pair that was closed last
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\\') ++at;
+    if (c == '(' || c == '[') open.push_back(at);
+    if (c != ')' && c != ']') continue;
+    if (open.empty() || text[open.back()] != (c == ')' ? '(' : '[')) {
+      open.clear();
+      continue;
+    }
+    const std::size_t begin = open.back();
+    open.pop_back();
+    const Brackets closed{begin, at + 1, text.substr(begin + 1, at - begin - 1)};
+    const bool is_double = last.begin == begin + 1 && last.end == at && has_letter(last.inside);
+    const bool found = c == ')' ? is_double || ends_with_number(closed.inside) : is_lowered(closed, text);
+    if (found) return text.substr(closed.begin, closed.end - closed.begin);
+    last = closed;
+  }
+  return {};
+}
+
+// "BREAK" as a word of its own, which begins a new prompt. In a line of capitals it is a word like others.
+std::string_view find_break(std::string_view text) {
+  constexpr std::string_view kBreak = "BREAK", kGaps = " ,\t\r\n";
+  const auto is_gap = [&](std::size_t at) { return kGaps.find(text[at]) != kNone; };
+  const auto is_capital = [](std::string_view word) {
+    return !word.empty() && std::all_of(word.begin(), word.end(), is_upper);
+  };
+  for (std::size_t at = text.find(kBreak); at != kNone; at = text.find(kBreak, at + 1)) {
+    const std::size_t end = at + kBreak.size();
+    if ((at > 0 && !is_gap(at - 1)) || (end < text.size() && !is_gap(end))) continue;
+    const std::string_view left = text.substr(0, text.find_last_not_of(' ', at - 1) + 1);
+    const std::string_view right = text.substr(std::min(text.find_first_not_of(' ', end), text.size()));
+    const bool in_capitals = at > 0 && is_capital(left.substr(left.find_last_of(kGaps) + 1));
+    const bool before_capitals = is_capital(right.substr(0, right.find_first_of(kGaps)));
+    if (text.size() > kBreak.size() && !in_capitals && !before_capitals)
+      return text.substr(at, kBreak.size());
   }
   return {};
 }
@@ -74,12 +153,13 @@ std::string_view find_wildcard(std::string_view text) {
 }
 
 using Find = std::string_view (*)(std::string_view text);
-constexpr std::array<Find, 5> kForms{find_weight, find_network, find_choice, find_wildcard, find_flag};
+constexpr std::array<Find, 6> kForms{find_weight, find_break,    find_network,
+                                     find_choice, find_wildcard, find_flag};
 
 }  // namespace
 
 std::string_view find_flag(std::string_view text) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto is_letter = [](char c) { return is_lower(c) || is_upper(c); };
   for (std::size_t at = text.find("--"); at != kNone; at = text.find("--", at + 2)) {
     if (at > 0 && text[at - 1] != ' ') continue;
     const std::string_view word = text.substr(at, text.find_first_of(" \t=\r\n", at) - at);
@@ -113,7 +193,7 @@ std::string PromptSyntax::note() {
   is_reported_ = true;
   for (std::string& example : found) example = excerpt_of(example);
   return "note: captions contain " + list_of(found) +
-         ": weights, networks, choices, wildcards and flags of web UIs are read as plain text";
+         ": weights, breaks, networks, choices, wildcards and flags of web UIs are read as plain text";
 }
 
 }  // namespace lamplighter

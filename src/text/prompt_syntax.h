@@ -9,9 +9,9 @@ namespace lamplighter {
 // The first flag in a caption or a line: "--ar" of "a cat --ar 16:9"; empty: none.
 std::string_view find_flag(std::string_view text);
 
-// Collects the forms of web UIs that the captions of a run contain: weights "(word:1.3)", networks
-// "<lora:name:1>", choices "{red|blue}", wildcards "__colour__" and flags "--ar". A bundle reads them as
-// plain text.
+// Collects the forms of web UIs that the captions of a run contain: weights "(word:1.3)", "((word))" and
+// "[word]", "BREAK", networks "<lora:name:1>", choices "{red|blue}", wildcards "__colour__" and flags "--ar".
+// A bundle reads them as plain text. Forms that plain captions have, too, as "(word)", are none.
 class PromptSyntax {
  public:
   void add(std::string_view caption);

@@ -55,6 +55,32 @@ def test_results_that_cannot_be_printed_end_the_run(cli: Cli) -> None:
     assert result.returncode == 7 and "standard output" in result.stderr
 
 
+def test_files_are_written_when_nothing_can_be_printed(
+    cli: Cli, drafter_bundle: Path, tmp_path: Path
+) -> None:
+    """Measurements take long: a closed standard output loses none."""
+    files = {f"--export-{kind}": f"out.{kind}" for kind in ("json", "csv", "markdown", "html")}
+    words = [word for pair in files.items() for word in pair]
+    close = {"model": drafter_bundle, "preexec_fn": lambda: os.close(1)}
+    result = cli("bench", "--methods", "ar", "--repeats", 1, "--threads", 1, "-q", *words, **close)
+    assert result.returncode == 7
+    assert [line for line in result.stderr.splitlines() if "standard output" in line]
+    assert all((tmp_path / name).stat().st_size > 100 for name in files.values())
+    words = ["tune-tree", "-b", 2, "--max-nodes", 1, "--rounds", 1, "-o", "tree.json", "-q"]
+    result = cli(*words, "--threads", 1, "--json", **close)
+    assert result.returncode == 7 and "standard output" in result.stderr
+    assert json.loads((tmp_path / "tree.json").read_text())["paths"]
+
+
+def test_every_failure_of_a_result_is_named(cli: Cli, tmp_path: Path) -> None:
+    files = ("--export-json", "/dev/full", "--export-markdown", "ok.md")
+    words = ("bench", "--repeats", 1, "--threads", 1, "-q", *files)
+    result = cli(*words, preexec_fn=lambda: os.close(1))
+    assert result.returncode == 7
+    assert "/dev/full" in result.stderr and "standard output" in result.stderr
+    assert "| ar |" in (tmp_path / "ok.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("kind", "sizes"),
     [

@@ -29,6 +29,57 @@ TEST(PromptSyntax, IsFoundInAnyPlace) {
               ElementsAre("(a:1)", "<lyco:b:1>", "{c|d}", "__e__"));
 }
 
+TEST(PromptSyntax, WeightsAreBracketsThatNest) {
+  EXPECT_THAT(examples_of("((red)) boat"), ElementsAre("((red))"));
+  EXPECT_THAT(examples_of("(((8k)))"), ElementsAre("((8k))"));
+  EXPECT_THAT(examples_of("a (boat (of wood):1.2)"), ElementsAre("(boat (of wood):1.2)"));
+  EXPECT_THAT(examples_of("((\u0446\u0432\u0435\u0442))"), ElementsAre("((\u0446\u0432\u0435\u0442))"));
+  EXPECT_THAT(examples_of("(fog : -0.5)"), ElementsAre("(fog : -0.5)"));
+  EXPECT_THAT(examples_of(R"(\((red:1.3)\))"), ElementsAre("(red:1.3)"));
+  EXPECT_THAT(examples_of("a [blurry] boat"), ElementsAre("[blurry]"));
+  EXPECT_THAT(examples_of("[[blurry sea]], x"), ElementsAre("[blurry sea]"));
+  EXPECT_THAT(examples_of("[red|blue] [a:b:0.5]"), ElementsAre("[red|blue]"));
+  for (const char* text : {"a sign (red)",
+                           "a clock (10:30)",
+                           "a film (16:9)",
+                           R"(\(red:1.3\))",
+                           R"(\(\(red\)\))",
+                           "((1 + 2) * 3)",
+                           "((1 + 2))",
+                           "((red) boat)",
+                           "(())",
+                           "(red:)",
+                           "((",
+                           "))",
+                           "([red)]",
+                           "a boat [1]",
+                           "[2, 3] boats",
+                           "a photo of [V] dog",
+                           "[Name], [MASK]",
+                           "a bote [sic]",
+                           "array[index]",
+                           "[here](https://a.b)",
+                           "[\"a\", \"b\"]",
+                           "[x]",
+                           "[ ]",
+                           "[]",
+                           "[a=b]"}) {
+    EXPECT_THAT(examples_of(text), IsEmpty()) << text;
+  }
+}
+
+TEST(PromptSyntax, ABreakIsAWordOfItsOwn) {
+  for (const char* text : {"a red cat BREAK a blue dog", "a cat, BREAK, a dog", "a cat\nBREAK\na dog",
+                           "best, HDR, BREAK a dog", "BREAK a dog", "a cat BREAK"}) {
+    EXPECT_THAT(examples_of(text), ElementsAre("BREAK")) << text;
+  }
+  for (const char* text :
+       {"a coffee break", "Break the ice", "a sign \"BREAK\"", "COFFEE BREAK", "DO NOT BREAK it",
+        "BREAK THE ICE", "a BREAKing wave", "BREAK", "a DAYBREAK, b", "BREAK-IN"}) {
+    EXPECT_THAT(examples_of(text), IsEmpty()) << text;
+  }
+}
+
 TEST(PromptSyntax, IsNotSeenInPlainText) {
   for (const char* text :
        {"a clock at 10:30 (late)", "ratio (16:9", "(see: 3 boats)", "x <b> y", "{one}", "a | b", "} a | b {",
@@ -51,10 +102,13 @@ TEST(PromptSyntax, IsReportedOnceARun) {
 
 // Every search is linear in the length of a caption.
 TEST(PromptSyntax, ReadsLongCaptions) {
-  for (const char* piece : {":", "|", "_", "{", "(", ":1)", "{|", "__ ", "<lora:", " --", " --a!"}) {
+  for (const char* piece : {":", "|", "_", "{", "(", ":1)", "{|", "__ ", "<lora:", " --", " --a!", "((",
+                            "((1", "[aa", " BREAK", "BREAK A ", "\\("}) {
     std::string text;
     while (text.size() < 1'000'000) text += piece;
     examples_of(text);
+    examples_of(text + '"' + std::string(500'000, ')'));
+    examples_of(text + '"' + std::string(500'000, ']'));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "bench/report/csv.h"
 #include "lamplighter/error.h"
 #include "lamplighter/outputs.h"
+#include "tools/attempts.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -54,6 +56,14 @@ std::vector<BenchFigure> figures(const BenchFlags& flags, const BenchResults& re
   std::string footer;
   for (const std::string& line : results.heading) footer += line + "\n";
   return bench_figures(results.json, results.images, title(results.json), footer + flags.command);
+}
+
+void print(const BenchFlags& flags, const BenchResults& results, Terminal& terminal) {
+  if (flags.json) return terminal.result(results.json.dump());
+  for (const Table& table : results.tables) {
+    if (&table != &results.tables.front()) terminal.result("");
+    for (const std::string& line : table.lines()) terminal.result(line);
+  }
 }
 
 // Flags that change no result.
@@ -116,22 +126,19 @@ void check_bench_outputs(const BenchFlags& flags) {
 void give_bench_results(const BenchFlags& flags, const BenchResults& results, const PageFiles& files,
                         Terminal& terminal) {
   for (const std::string& line : results.heading) terminal.log(line);
-  if (flags.json) {
-    terminal.result(results.json.dump());
-  } else {
-    for (const Table& table : results.tables) {
-      if (&table != &results.tables.front()) terminal.result("");
-      for (const std::string& line : table.lines()) terminal.result(line);
-    }
-  }
+  Attempts attempts(terminal);
+  attempts.make([&] { print(flags, results, terminal); });
   for (const std::string& line : results.remarks) terminal.log(line);
-  if (!flags.export_json.empty()) write_file(flags.export_json, results.json.dump(1) + "\n", flags.overwrite);
-  if (!flags.export_csv.empty())
-    write_file(flags.export_csv, to_csv(results.json.at("methods")), flags.overwrite);
-  if (!flags.export_markdown.empty()) write_file(flags.export_markdown, markdown(results), flags.overwrite);
-  if (!flags.export_html.empty())
-    write_file(flags.export_html, html(results, files, terminal), flags.overwrite);
-  if (!flags.export_svg.empty()) write_figures(flags.export_svg, figures(flags, results), flags.overwrite);
+  const auto write = [&](const std::string& path, const std::function<std::string()>& text) {
+    if (!path.empty()) attempts.make([&] { write_file(path, text(), flags.overwrite); });
+  };
+  write(flags.export_json, [&] { return results.json.dump(1) + "\n"; });
+  write(flags.export_csv, [&] { return to_csv(results.json.at("methods")); });
+  write(flags.export_markdown, [&] { return markdown(results); });
+  write(flags.export_html, [&] { return html(results, files, terminal); });
+  if (!flags.export_svg.empty())
+    attempts.make([&] { write_figures(flags.export_svg, figures(flags, results), flags.overwrite); });
+  attempts.finish();
 }
 
 }  // namespace lamplighter::cli

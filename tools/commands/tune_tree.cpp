@@ -13,6 +13,7 @@
 #include "draft/registry.h"
 #include "lamplighter/error.h"
 #include "measure/cycles.h"
+#include "tools/attempts.h"
 #include "tools/help.h"
 #include "tools/requests.h"
 #include "tools/signals.h"
@@ -99,15 +100,12 @@ void check_room(const TuneFlags& flags, const Manifest& manifest, const std::str
                                     tree->second + "; --overwrite replaces it");
 }
 
-void write_tree(const TuneFlags& flags, const Manifest& manifest, const std::string& kind, const Json& file,
-                Terminal& terminal) {
-  const std::string text = file.dump(1) + "\n";
-  if (!flags.output.empty()) write_file(flags.output, text, flags.overwrite);
-  if (!flags.bundle.empty()) {
-    const std::string name = "tree-" + kind + ".json";
-    attach_file(manifest.directory, name, text, "/trees/" + kind, name);
-    terminal.log("stored as " + name + " in " + manifest.directory);
-  }
+void store_tree(const TuneFlags& flags, const Manifest& manifest, const std::string& kind,
+                const std::string& text, Terminal& terminal) {
+  if (flags.bundle.empty()) return;
+  const std::string name = "tree-" + kind + ".json";
+  attach_file(manifest.directory, name, text, "/trees/" + kind, name);
+  terminal.log("stored as " + name + " in " + manifest.directory);
 }
 
 // Runs after the bundle has its tree, because the tree changes the checksum that the table is stored under.
@@ -172,7 +170,6 @@ std::vector<BenchMethod> candidates_of(const TuneFlags& flags, const Manifest& m
   return candidates;
 }
 
-// Prints the result before writing files, so that a failed write does not lose it.
 void print(const TuneFlags& flags, const Tuned& tuned, const Json& file, Terminal& terminal) {
   if (flags.json) return terminal.result(file.dump());
   for (const std::string& line : tuned.lines) terminal.result(line);
@@ -211,10 +208,16 @@ void tune(TuneFlags& flags, const CLI::App& command) {
           ? tune_by_generation(flags, manifest, candidates_of(flags, manifest, requests), requests, terminal)
           : tune_static_tree(flags, manifest, placement, method, requests, terminal);
   const Json file = tuned.tree ? tree_to_json(*tuned.tree, tuned.about) : Json{{"about", tuned.about}};
-  print(flags, tuned, file, terminal);
-  if (tuned.tree) write_tree(flags, manifest, kind, file, terminal);
-  write_table(flags, manifest, placement, tuned, terminal);
+  const std::string text = file.dump(1) + "\n";
+  Attempts attempts(terminal);
+  attempts.make([&] { print(flags, tuned, file, terminal); });
+  if (tuned.tree) {
+    if (!flags.output.empty()) attempts.make([&] { write_file(flags.output, text, flags.overwrite); });
+    attempts.make([&] { store_tree(flags, manifest, kind, text, terminal); });
+  }
+  attempts.make([&] { write_table(flags, manifest, placement, tuned, terminal); });
   print_remarks(flags, entry, tuned, terminal);
+  attempts.finish();
 }
 
 }  // namespace

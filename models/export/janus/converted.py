@@ -14,7 +14,7 @@ from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..config_file import Section, make_config
 
 MODEL_TYPE = "janus"
-ANCHORS = ("model.language_model.embed_tokens.weight",)
+ANCHORS, BASE = ("language_model.embed_tokens.weight",), "model."
 # Beginning of a name -> beginning of DeepSeek's name.
 PARTS = {
     "lm_head.": "language_model.lm_head.",

@@ -73,7 +73,7 @@ def read_folder(folder: Path) -> Folder:
         raise ExportError(f"{folder}: no such folder")
     settings = Section.read(folder / "config.json")
     if settings.values.get("model_type") == converted.MODEL_TYPE:
-        state = checkpoint.read_folder(folder, converted.ANCHORS)
+        state = checkpoint.read_folder(folder, converted.ANCHORS, converted.BASE)
         state = converted.original_state(state, str(folder))
         config = converted.janus_config(settings, state, language_facts)
     else:

@@ -180,8 +180,21 @@ std::vector<std::string> lists_of(const Json& object) {
   return named.size() == 1 ? named : lists;
 }
 
+// COCO's files describe images beside the captions of the annotations; other sets may have a list of this
+// name.
+bool is_coco(const Json& object) {
+  if (object.contains("annotations")) return true;
+  const auto images = object.find("images");
+  if (images == object.end()) return false;
+  const bool has_first = images->is_array() && !images->empty();
+  const bool holds_captions =
+      has_first && (images->front().is_string() ||
+                    (images->front().is_object() && !find_prompt_name(names_of(images->front())).empty()));
+  return !holds_captions;
+}
+
 void read_object(const Json& object, const std::string& where, const Source& source, const TakeEntry& take) {
-  if (object.contains("annotations") || object.contains("images")) return read_coco(source, take);
+  if (is_coco(object)) return read_coco(source, take);
   if (is_split(object)) return take_rows(object, source, take);
   const std::string prompts = prompts_of(object, source.options.column);
   const auto found = object.find(prompts);

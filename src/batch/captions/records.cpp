@@ -40,11 +40,9 @@ Json value_of(const std::string& name, const std::string& cell) {
   const auto is_text = [&](const auto& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  if (is_text(kPromptNames) || is_text(kTexts) || cell.empty()) return cell;
-  const std::size_t begin = std::min(cell.find_first_not_of(' '), cell.size() - 1);
-  const bool may_be = cell[begin] == '-' || (cell[begin] >= '0' && cell[begin] <= '9');
-  Json number = may_be ? Json::parse(cell, nullptr, false) : Json();
-  return number.is_number() ? number : Json(cell);
+  if (is_text(kPromptNames) || is_text(kTexts)) return cell;
+  Json number = number_of(cell);
+  return number.is_null() ? Json(cell) : number;
 }
 
 Entry make_record(Entry::Form form, std::string where, Json fields, const std::string& column) {

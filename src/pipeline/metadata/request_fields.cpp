@@ -65,15 +65,27 @@ void make_whole(Json& value) {
   value = whole < 0 ? Json(whole) : Json(static_cast<std::uint64_t>(whole));
 }
 
+Json number_of(const std::string& text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  const bool may_be =
+      begin != std::string::npos && (text[begin] == '-' || (text[begin] >= '0' && text[begin] <= '9'));
+  Json number = may_be ? Json::parse(text, nullptr, false) : Json();
+  return number.is_number() ? number : Json();
+}
+
 void normalize_numbers(Json& record) {
   for (const NumberField& field : kNumbers) {
     const auto found = record.find(field.name);
     if (found == record.end()) continue;
     if (found->is_null()) {
       record.erase(found);
-    } else if (field.is_whole) {
-      make_whole(*found);
+      continue;
     }
+    if (found->is_string()) {
+      Json number = number_of(found->get_ref<const std::string&>());
+      if (!number.is_null()) *found = std::move(number);
+    }
+    if (field.is_whole) make_whole(*found);
   }
 }
 
@@ -90,8 +102,7 @@ Json own_settings(const Json& fields) {
                                        [&](const NumberField& field) { return name == field.name; });
     if (!is_number && name != "negative_prompt") continue;
     Json parsed = value;
-    if (is_number && value.is_string())
-      parsed = Json::parse(value.get_ref<const std::string&>(), nullptr, false);
+    if (is_number && value.is_string()) parsed = number_of(value.get_ref<const std::string&>());
     if (parsed.is_number()) {
       sorted[name] = parsed.get<double>();
     } else if (!value.is_null() && value != "") {

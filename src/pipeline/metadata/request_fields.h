@@ -27,8 +27,12 @@ std::string field_name(std::string_view text);
 // Makes 42 of 42.0, where it is exact: many languages have one kind of number.
 void make_whole(Json& value);
 
-// Data frames write whole numbers as 42.0 and missing values as null. Makes integers of the former and
-// removes the latter where a request has a number. `record` has names of field_name.
+// The number that a text is in JSON; null: it is none.
+Json number_of(const std::string& text);
+
+// Data frames write whole numbers as 42.0 and missing values as null, tables and forms numbers as texts.
+// Makes integers of the first, removes the second and makes numbers of the third where a request has a
+// number. `record` has names of field_name.
 void normalize_numbers(Json& record);
 
 // Whether a seed is -1, which means a random one.

@@ -93,6 +93,9 @@ const std::vector<Malformed> kJson = {
     {"ZeroByteInCaption", "[\"a\\u0000b\"]", "c [0]: got a zero byte"},
     {"LongCaption", "[\"" + std::string(1 << 20, 'x') + "\"]", "c [0]: got 1048576 bytes"},
     {"FieldOfAnotherKind", R"({"prompt": "a", "cfg_scale": "b"})", "c line 1: cfg_scale: got \"b\""},
+    {"TextSeed", R"({"prompt": "a", "seed": "4 2"})", "c line 1: seed: got \"4 2\", expected an integer"},
+    {"EmptySeed", R"({"prompt": "a", "seed": ""})", "c line 1: seed: got \"\", expected an integer"},
+    {"TextOfANegativeSeed", R"({"prompt": "a", "seed": "-1"})", "c line 1: seed: got -1"},
     {"NegativeSeed", R"({"prompt": "a", "seed": -1})", "c line 1: seed: got -1"},
 };
 

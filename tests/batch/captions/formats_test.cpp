@@ -89,6 +89,30 @@ TEST(CsvCaptions, OfDataFramesHaveAnIndexAndFloats) {
   EXPECT_FALSE(captions[1].seed || captions[1].request.top_k);
 }
 
+TEST(JsonCaptions, MayBeAListOfImages) {
+  EXPECT_THAT(prompts(parse(R"({"images": [{"id": 3, "Text": "a", "width": 9}, {"id": 4, "Text": "b"}]})")),
+              ElementsAre("a", "b"));
+  EXPECT_THAT(prompts(parse(R"({"images": ["a", "b"], "info": {"year": 2017}})")), ElementsAre("a", "b"));
+  for (const char* text : {R"({"images": [{"id": 3, "file_name": "a.jpg"}]})", R"({"images": []})"})
+    EXPECT_THAT(message_of([&] { parse(text); }), HasSubstr("annotations is missing")) << text;
+}
+
+TEST(JsonCaptions, MayHaveNumbersAsTexts) {
+  const Captions captions = parse(
+      R"([{"prompt": "a", "seed": "42", "top_p": "0.5", "top_k": "7.0"}, {"prompt": "b", "seed": "42.0", "id": "042"},
+          {"prompt": "7", "seed": " 3"}])");
+  EXPECT_EQ(captions[0].seed, 42U);
+  EXPECT_FLOAT_EQ(captions[0].request.top_p.value(), 0.5F);
+  EXPECT_EQ(captions[0].request.top_k, 7);
+  EXPECT_EQ(captions[1].seed, 42U);
+  EXPECT_EQ(captions[1].id, "042");
+  EXPECT_EQ(captions[2].request.prompt, "7");
+  EXPECT_EQ(captions[2].seed, 3U);
+  EXPECT_EQ(parse("{\"prompt\": \"a\", \"seed\": \"42\"}\n", "c.jsonl")[0].seed, 42U);
+  EXPECT_EQ(parse(R"({"x": {"prompt": "a", "seed": "42"}})")[0].seed, 42U);
+  EXPECT_EQ(parse("--prompt a --seed \"42\"\n")[0].seed, 42U);
+}
+
 TEST(CsvCaptions, OfOneIgCountIdsInCategories) {
   const Captions captions = parse(
       "category,id,prompt_en,type,prompt_length,class\nAnime,000,\"a, "

@@ -79,16 +79,18 @@ def test_every_line_of_a_jsonl_file_is_json(cli: Cli, tmp_path: Path, command: s
 
 def test_lines_of_web_uis(cli: Cli, refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text(
-        '--prompt "a cat, (sitting:1.2)" --seed 350 --cfg_scale 4 --batch_count 2\n{red|blue} boat\n'
+        '--prompt "a cat, ((sitting)) BREAK [dark]" --seed 350 --cfg_scale 4 --batch_count 2\n{red|blue} boat\n'
     )
     result = cli("generate", "--prompt-file", "p.txt", "-o", "%d.png", "--json")
     assert result.returncode == 0, result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [line["prompt"] for line in lines] == ["a cat, (sitting:1.2)"] * 2 + ["{red|blue} boat"]
+    assert [line["prompt"] for line in lines] == ["a cat, ((sitting)) BREAK [dark]"] * 2 + [
+        "{red|blue} boat"
+    ]
     assert [line["seed"] for line in lines] == [350, 351, 44]
     assert lines[0]["cfg_scale"] == 4
     notes = [line for line in result.stderr.splitlines() if "web UIs" in line]
-    assert len(notes) == 1 and "(sitting:1.2), {red|blue}" in notes[0]
+    assert len(notes) == 1 and "((sitting)), BREAK, {red|blue}" in notes[0]
     for text, words in {
         '--prompt "a" --sampler_name x': "p.txt line 1: unknown field sampler_name, expected one of",
         "a cat --ar 16:9": "p.txt line 1: got '--ar' behind a caption",
@@ -110,6 +112,20 @@ def test_random_seeds_are_recorded(cli: Cli, refused: Refused, tmp_path: Path) -
     (tmp_path / "p").write_text('{"prompt": "a", "seed": -1}')
     words = refused(3, "batch", "p", "-o", "x/")
     assert "p line 1: seed: got -1" in words and "continued" in words
+
+
+@pytest.mark.parametrize("command", ["generate", "batch"])
+def test_texts_of_numbers_are_numbers(cli: Cli, tmp_path: Path, command: str) -> None:
+    """As in tables and flags, which have texts alone."""
+    (tmp_path / "p.jsonl").write_text('{"prompt": "a", "seed": "42", "cfg_scale": "2.0"}\n')
+    words = {
+        "generate": ("--prompt-file", "p.jsonl", "-o", "x.png"),
+        "batch": ("p.jsonl", "-o", "x"),
+    }
+    result = cli(command, *words[command], "--json")
+    assert result.returncode == 0, result.stderr
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["seed"] for line in lines if "seed" in line] == [42]
 
 
 def test_tables_of_standard_input(cli: Cli) -> None:

@@ -22,6 +22,7 @@ State = dict[str, Tensor]
 
 def shard(folder: Path, files: dict[str, State], index: dict[str, str] | None) -> Path:
     for name, state in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         save_file(state, folder / name)
     if index is not None:
         text = json.dumps({"weight_map": index})
@@ -58,6 +59,19 @@ def test_shards_that_contradict_their_index(
     shard(tmp_path, {NAMES[0]: first, NAMES[1]: second}, index)
     with pytest.raises(ExportError, match=message):
         read_folder(tmp_path)
+
+
+def test_shards_in_folders_below(tmp_path: Path) -> None:
+    names = [f"parts/{name}" for name in NAMES]
+    shard(tmp_path, {names[0]: {"a": ONE}, names[1]: {"b": TWO}}, {"a": names[0], "b": names[1]})
+    state = read_folder(tmp_path)
+    assert torch.equal(state["a"], ONE) and torch.equal(state["b"], TWO)
+
+
+@pytest.mark.parametrize("folder", ["/elsewhere/", "../", "parts/../"])
+def test_paths_that_leave_the_folder_are_names(tmp_path: Path, folder: str) -> None:
+    shard(tmp_path, {NAMES[0]: {"a": ONE}}, {"a": folder + NAMES[0]})
+    assert torch.equal(read_folder(tmp_path)["a"], ONE)
 
 
 def test_equal_copies_in_two_shards_are_one_tensor(tmp_path: Path) -> None:

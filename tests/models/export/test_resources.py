@@ -65,6 +65,17 @@ def test_terminated(tmp_path: Path, large_state: dict[str, Tensor]) -> None:
     assert not files.leftovers()
 
 
+def test_interrupted_while_torch_is_loaded(tmp_path: Path) -> None:
+    interrupts = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nsignal.pause()\n"
+    (tmp_path / "torch.py").write_text(interrupts)
+    done = subprocess.run(
+        [sys.executable, "-m", "models.export", "--help"], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)}, timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "error: stopped\n")
+
+
 def largest_memory(words: list[str]) -> int:
     """Bytes of memory that belong to the process alone, at most; mapped files do not count.
 

@@ -99,6 +99,25 @@ def test_both_layouts_give_equal_bundles(files: Files) -> None:
 
 
 @pytest.mark.parametrize(
+    ("outer", "inner"), [("", ""), ("net.", "net.model."), ("model.", "model.model.")]
+)
+def test_prefixes(files: Files, outer: str, inner: str) -> None:
+    """Of the head for text, and of the model beside it; the bare model has neither."""
+    convert(files)
+    assert files.export() == 0
+    target = (files.out / "target.pt").read_bytes()
+    path = files.model / "model.safetensors"
+    state = load_file(path)
+    renamed = {
+        inner + name.removeprefix("model.") if name.startswith("model.") else outer + name: tensor
+        for name, tensor in state.items()
+    }
+    save_file({k: v for k, v in renamed.items() if outer or k != "lm_head.weight"}, path)
+    assert files.export("--overwrite") == 0
+    assert (files.out / "target.pt").read_bytes() == target
+
+
+@pytest.mark.parametrize(
     ("path", "value", "message"),
     [
         (("vq_config", "num_embeddings"), 41, "vq_config.num_embeddings is 41, expected 40"),
