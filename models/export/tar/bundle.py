@@ -36,7 +36,6 @@ FIRST_CODE, FIRST_SCALE = "image_start_token_id", "scale_start_token_id"
 class Names:
     """A tokenizer's ids that images need."""
 
-    where: Path
     codes: ImageIds
     scales: tuple[int, ...]  # an id in front of the codes, by how coarse these are
 
@@ -51,7 +50,7 @@ def read_names(tokenizer: Path, settings: Section, vocabulary: int) -> Names:
     first, count = image_codes(tokenizer, added, CODE, "<I0>", "Tar")
     scale, scales = image_codes(tokenizer, added, SCALE, "<S0>", "Tar")
     settings.fixed({FIRST_CODE: first, FIRST_SCALE: scale})
-    return Names(tokenizer, ImageIds(first, count), tuple(range(scale, scale + scales)))
+    return Names(ImageIds(first, count), tuple(range(scale, scale + scales)))
 
 
 def scaled_grids(grids: list[dict[str, Any]], names: Names) -> list[dict[str, Any]]:
@@ -103,9 +102,4 @@ def target_entries(config: SimpleARConfig, names: Names, settings: Settings) -> 
         **network_entries(config, names.codes.first, names.codes.count, length),
         "grids": scaled_grids(grids, names),
         "sampling": {**SAMPLING, **settings.sampling},
-        "tokenizer": {
-            "kind": "bpe",
-            "file": names.where.name,
-            "max_length": settings.text_length,
-        },
     }

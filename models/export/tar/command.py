@@ -6,19 +6,21 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ...bundle import Bundle, Storage
+from ...bundle import Bundle
+from ...simplear.target_module import TargetModule
+from ...transformer.layer import Keep, Read
 from ..common import (
-    SPARE_POSITIONS,
-    STORAGES,
     add_bundle_options,
+    add_config_option,
     add_model_options,
+    add_tokenizer,
     make_bundle,
     require_parts,
 )
 from ..config_file import Section
+from ..mapped_target import add_target
 from ..settings import read_settings
 from ..simplear.bundle import repetition_note
-from ..simplear.command import target_part
 from ..simplear.tokenizer import read_tokenizer
 from ..simplear.weights import read_folder
 from .bundle import LICENCE, PUBLISHED, read_names, target_entries
@@ -35,12 +37,9 @@ def add_parser(families: Any) -> None:
     )
     parser.set_defaults(run=run)
     add_model_options(parser, "folder of the language model", tokenizer=None)
-    parser.add_argument(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help='JSON with "sizes" (some of ["378x378", "182x182", "126x126"]; default: all), "text_length", '
-        '"sampling"',
+    add_config_option(
+        parser,
+        '"sizes" (some of ["378x378", "182x182", "126x126"]; default: all), "text_length", "sampling"',
     )
     add_bundle_options(parser, LICENCE)
 
@@ -58,9 +57,11 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     description = Section.read(options.model / "config.json")
     names = read_names(tokenizer, description, weights.config.vocab_size)
     bundle.entries.update(target_entries(weights.config, names, settings))
-    bundle.files[tokenizer.name] = tokenizer
+    add_tokenizer(bundle, tokenizer, settings.text_length)
     if note := repetition_note(options.model):
         bundle.log(note)
-    positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
-    storage = STORAGES.get(options.dtype, Storage(weights.dtype))
-    bundle.modules["target"] = target_part(weights, names.codes, positions, storage, scratch)
+
+    def make(positions: int, read: Read, keep: Keep) -> TargetModule:
+        return TargetModule(weights.config, names.codes, positions, read, keep)
+
+    add_target(bundle, options, weights, scratch, make)

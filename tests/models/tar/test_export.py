@@ -133,7 +133,7 @@ def test_sizes(
 
 def test_sizes_of_the_published_model() -> None:
     """A coarse one alone has its own scale."""
-    names = Names(Path("tokenizer.json"), ImageIds(9, PUBLISHED_CODES), (5, 6, 7))
+    names = Names(ImageIds(9, PUBLISHED_CODES), (5, 6, 7))
     (grid,) = scaled_grids([grid_entry(182, 182, 14)], names)
     assert grid["before"] == [6]
     with pytest.raises(ExportError, match="expected squares of 27, 13, 9 a side"):
