@@ -1,7 +1,8 @@
 """Turns official checkpoints into bundles: python -m models.export FAMILY ...
 
 Every family has a room with its command line, what its manifest says and how its files are read:
-chameleon (also Anole and Lumina-mGPT), emu3, glm_image, janus, llamagen, lumina2, mar, simplear. They stand on
+chameleon (also Anole and Lumina-mGPT), emu3, glm_image, janus, llamagen, lumina2, mar, simplear, tar. They stand
+on
 
     drafters        drafters for bundles that are there
     image_decoders  image decoders that no family has for itself

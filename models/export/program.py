@@ -15,6 +15,7 @@ from .lumina2 import command as lumina2
 from .mar import command as mar
 from .names import WEIGHTS
 from .simplear import command as simplear
+from .tar import command as tar
 
 
 def main(arguments: list[str] | None) -> int:
@@ -27,6 +28,7 @@ def main(arguments: list[str] | None) -> int:
     simplear.add_parser(families)
     emu3.add_parser(families)
     glm_image.add_parser(families)
+    tar.add_parser(families)
     mar.add_parser(families)
     eagle.add_parser(families)
     eagle3.add_parser(families)

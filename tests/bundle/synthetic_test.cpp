@@ -273,6 +273,9 @@ TEST(Synthetic, PublishedShapes) {
   EXPECT_EQ(glm.grid().preview_tokens(), 256);
   EXPECT_EQ(glm.grid().tokens(), 1280);
   EXPECT_FALSE(glm.has_head_norms());
+  const SyntheticShape tar = synthetic_shape("tar-1.5b-378");
+  EXPECT_EQ(block(tar) - 2 * tar.hidden, 46792704);
+  EXPECT_EQ(tar.row_end(), tar.embedding);
   EXPECT_EQ(synthetic_shape("anole-512", 2).layers, 2);
   EXPECT_EQ(synthetic_shape("anole-512", 2).name, "anole-512 with 2 of 32 layers");
   EXPECT_THROW(synthetic_shape("anole-512", 0), Error);

@@ -289,3 +289,10 @@ def glm_image(folder: Path, sizes: Sequence[str] = ("96x64",)) -> Path:
     model = CASES / "glm_image" / "glm_image_generate_tiny" / "model"
     run_exporter("glm-image", "--model", model, *with_sizes(folder, sizes, 100))
     return folder / "bundle"
+
+
+def tar(folder: Path, sizes: Sequence[str] = ("84x84",)) -> Path:
+    """An id of the size in front of the codes, no image decoder; a code for every 14 x 14 pixels."""
+    model = CASES / "tar" / "tar_generate_tiny" / "model"
+    run_exporter("tar", "--model", model, *with_sizes(folder, sizes, 150))
+    return folder / "bundle"

@@ -75,6 +75,7 @@ KINDS = (
     "families/emu3_generate",
     "families/emu35_generate",
     "families/glm_image_generate",
+    "families/tar_generate",
     "families/cosmos_fsq",
     "families/cosmos_dv_decoder",
     "families/janus_encoder",

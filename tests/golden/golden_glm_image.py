@@ -71,7 +71,7 @@ def check_scores(case: Case, run: dict[str, Any], logits: Tensor) -> None:
     """Probabilities of every code."""
     scores = case.tensors[f"{run['run']}.scores"].double()
     for row, expected in zip(logits, scores.softmax(-1), strict=True):
-        got = engine.probabilities(row[None], 1.0, run["top_k"], 1.0)[0]
+        got = engine.probabilities(row[None], 1.0, run["top_k"], run.get("top_p", 1.0))[0]
         engine.assert_close(run["run"], got, expected, case.info["tolerance"]["probabilities"])
         engine.assert_same_support(run["run"], got, expected)
 

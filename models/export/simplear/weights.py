@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,22 +36,22 @@ class Weights(DecoderWeights):
         self.require(weight_shapes(self.config))
 
 
-def read_folder(folder: Path) -> Weights:
-    """ExportError: no SimpleAR folder, or its files contradict each other."""
+def read_folder(folder: Path, kinds: Sequence[str] = MODEL_TYPES) -> Weights:
+    """kinds: values of model_type. ExportError: another folder, or its files contradict each other."""
     if not folder.is_dir():
         raise ExportError(f"{folder}: no such folder")
     settings = Section.read(folder / "config.json")
-    config = simplear_config(settings)
+    config = simplear_config(settings, kinds)
     state, names = checkpoint.read_folder(folder, ANCHORS, BASE), hugging_face_names()
     tie(names, state, language(settings).flag("tie_word_embeddings", False), str(folder))
     return Weights(state, config, names, str(folder))
 
 
-def simplear_config(settings: Section) -> SimpleARConfig:
+def simplear_config(settings: Section, kinds: Sequence[str] = MODEL_TYPES) -> SimpleARConfig:
     """Sizes by config.json."""
     part = language(settings)
-    if part.values.get("model_type") not in MODEL_TYPES:
-        raise part.error("model_type", MODEL_TYPES[0])
+    if part.values.get("model_type") not in kinds:
+        raise part.error("model_type", kinds[0])
     refuse_quantised(settings, part)
     part.fixed(FIXED)
     kinds = part.values.get("layer_types") or []

@@ -100,6 +100,25 @@ SyntheticShape simplear() {
   return shape;
 }
 
+// Tar with 1.5 billion parameters (Han et al. 2025): 27 x 27 codes of TA-Tok, without guidance.
+SyntheticShape tar() {
+  SyntheticShape shape = simplear();
+  shape.name = "tar-1.5b-378";
+  shape.vocabulary = 65536;
+  shape.embedding = 217206;
+  shape.first_image_id = 151670;
+  shape.layers = 28;
+  shape.heads = 12;
+  shape.head_dim = 128;
+  shape.hidden = 1536;
+  shape.ffn = 8960;
+  shape.rows = shape.columns = 27;
+  shape.sampling.cfg_scale = 1;
+  shape.sampling.top_k = 1200;
+  shape.sampling.top_p = 0.95F;
+  return shape;
+}
+
 // Emu3-Gen (Wang et al. 2024): 720 x 720 pixels; the row end's id here is the last one of the vocabulary. Its
 // negative prompt is as long as a caption of usual length.
 SyntheticShape emu3() {
@@ -164,7 +183,8 @@ const std::vector<SyntheticShape>& published() {
                                                   simplear(),
                                                   emu3(),
                                                   emu35(),
-                                                  glm_image()};
+                                                  glm_image(),
+                                                  tar()};
   return shapes;
 }
 

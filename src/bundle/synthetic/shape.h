@@ -15,10 +15,11 @@ namespace lamplighter {
 // Sizes of a decoder and of its EAGLE drafter. The default is LlamaGen (Sun et al. 2024). With `chameleon` it
 // is Anole or Lumina-mGPT: prompts are tokens, query and key heads are normed, rotations follow the position.
 // With a `head_width` besides it is Janus-Pro (Chen et al. 2025): a head of two layers with biases, and no
-// norms of query and key heads. With `qkv_bias` it is SimpleAR (Wang et al. 2025), a Qwen2: biases of
-// queries, keys and values in place of the norms. With `llama` it is Emu3 (Wang et al. 2024), which has
-// neither. With `branch_norms` besides `qkv_bias` it is GLM-Image (Z.ai 2026), a GLM-4, whose images follow a
-// preview. With `llama` and `head_rms` it is Emu3.5 (BAAI 2025): an RMSNorm of query and key heads.
+// norms of query and key heads. With `qkv_bias` it is SimpleAR (Wang et al. 2025) or Tar (Han et al. 2025), a
+// Qwen2: biases of queries, keys and values in place of the norms. With `llama` it is Emu3 (Wang et al.
+// 2024), which has neither. With `branch_norms` besides `qkv_bias` it is GLM-Image (Z.ai 2026), a GLM-4,
+// whose images follow a preview. With `llama` and `head_rms` it is Emu3.5 (BAAI 2025): an RMSNorm of query
+// and key heads.
 struct SyntheticShape {
   std::string name = "toy";
   bool chameleon = false;
@@ -47,7 +48,8 @@ struct SyntheticShape {
 };
 
 // The shapes of published models: llamagen-l-256, llamagen-xl-256, llamagen-xl-512, anole-512, lumina-768,
-// lumina2-768, janus-pro-1b, janus-pro-7b, simplear-0.5b-1024, emu3-720, emu3.5-1168, glm-image-1024.
+// lumina2-768, janus-pro-1b, janus-pro-7b, simplear-0.5b-1024, emu3-720, emu3.5-1168, glm-image-1024,
+// tar-1.5b-378.
 std::vector<std::string> synthetic_names();
 // One of them, or with `layers` its first ones. Throws Error(ExitCode::usage) that lists them.
 SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64_t> layers = std::nullopt);

@@ -1,4 +1,4 @@
-"""Janus-Pro, Lumina-mGPT 2.0, SimpleAR, Emu3, Emu3.5 and GLM-Image with drafters of all trainers."""
+"""Janus-Pro, Lumina-mGPT 2.0, SimpleAR, Emu3, Emu3.5, GLM-Image and Tar with drafters of all trainers."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ SIZES = {
     "emu3": ((8, 12), (10, 4)),
     "emu35": ((8, 12), (10, 4)),
     "glm_image": ((96, 64),),
+    "tar": ((84, 84), (42, 42)),
 }
 GUESSERS: dict[str, tuple[str, ...]] = {
     "medusa": (),

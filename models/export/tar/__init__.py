@@ -1,0 +1,1 @@
+"""Exporter of Tar's language model."""
