@@ -22,8 +22,13 @@ std::int64_t count_kept(const KeptPart& part, const Codes& codes, const std::str
                                      ": got both, expected one of them");
   }
   if (!part.rows && !part.tokens) {
-    throw Error(ExitCode::usage, from + ": expected " + part.rows_name + " N, " + part.tokens_name +
-                                     " N or " + part.region_name + " X,Y,WIDTH,HEIGHT beside it");
+    const std::string rows = std::string(part.rows_name) + " N",
+                      tokens = std::string(part.tokens_name) + " N";
+    throw Error(ExitCode::usage,
+                from + ": expected " +
+                    (part.region_name == nullptr ? rows + " or " + tokens
+                                                 : rows + ", " + tokens + " or " + part.region_name) +
+                    " beside it");
   }
   if (part.rows && part.tokens) {
     throw Error(ExitCode::usage,

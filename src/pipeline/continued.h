@@ -20,7 +20,7 @@ struct KeptPart {
   std::optional<std::int64_t> rows, tokens;
   const char *rows_name = "keep_rows", *tokens_name = "keep_tokens";  // what messages call them
   std::optional<Region> region = {};
-  const char* region_name = "region";
+  const char* region_name = nullptr;  // null: nothing gives one
 };
 
 // What images keep of another image: its first tokens, or all but a region.
