@@ -74,6 +74,19 @@ struct MethodOptions {
   std::string adapt;  // none, or neighbours: drafts are as long as those beside and above were accepted
 };
 
+// A rectangle of an image, in pixels, that is generated anew. A token that it touches belongs to it. The
+// model sees what lies above and to the left of a token, and nothing of what comes later.
+struct Region {
+  int x = 0, y = 0, width = 0, height = 0;
+  // What lies right of the rectangle and below it: keep, or redraw (it is generated, too, but in the rows of
+  // the rectangle what lies left of it stays).
+  std::string behind = "keep";
+  // How often the region is generated. More than once: every candidate is scored by the probability of the
+  // kept tokens that come after the first new one, and one is picked.
+  int candidates = 1;
+  std::string pick = "best";  // the likeliest, or sample (by probability)
+};
+
 // One image to generate. What is not set comes from the bundle.
 struct Request {
   std::string prompt;  // caption, UTF-8 (text bundles)
@@ -90,6 +103,8 @@ struct Request {
   // Codebook indices of the first positions, raster order, fewer than the grid has: they are kept, and the
   // rest of the image is generated behind them.
   std::vector<std::int32_t> kept;
+  // Set: `kept` holds all codes of an image, and the codes of the region are generated anew.
+  std::optional<Region> region;
 };
 
 }  // namespace lamplighter

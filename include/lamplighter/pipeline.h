@@ -51,13 +51,13 @@ struct Cycle {
 struct Statistics {
   std::int64_t kept = 0;           // image tokens that were given
   std::int64_t tokens = 0;         // image tokens committed, without those
-  std::int64_t target_passes = 0;  // prefill included
+  std::int64_t target_passes = 0;  // prefills included
   int batch = 1;                   // most images that ran side by side with it
   double text_ms = 0, prefill_ms = 0, decode_ms = 0, image_ms = 0;
   double total_ms() const { return text_ms + prefill_ms + decode_ms + image_ms; }
   double cycle_ms = 0;                                              // sum over the cycles
   double draft_ms = 0, score_ms = 0, verify_ms = 0, commit_ms = 0;  // its parts, where they are known
-  std::vector<Cycle> cycles;        // without the prefill, which commits the first token
+  std::vector<Cycle> cycles;                                        // without the prefills
   std::vector<std::int64_t> order;  // positions, raster order: of kept tokens, then as others were committed
   // Tree nodes at depth d + 1 that were drafted, and how often the accepted path reached that depth.
   std::vector<std::int64_t> drafted, accepted;
@@ -68,13 +68,20 @@ struct Statistics {
   // that the last one was taken: a plain sample of the target.
   std::int64_t proposals = 0, fallbacks = 0;
 
+  // Of a region with several candidates. The numbers above are of the one that was picked.
+  std::vector<double> log_probabilities;  // of the kept tokens behind the first new one, by candidate
+  std::int64_t picked = 0;
+  std::int64_t passes_of_all = 0;  // target passes of all candidates and of their scores
+
+  std::int64_t prefills = 1;  // passes over the prompt and kept tokens, each of which gives a token
+
   // Autoregressive target passes per target pass made: tokens over passes, prefill included.
   double step_compression() const {
     return target_passes > 0 ? static_cast<double>(tokens) / static_cast<double>(target_passes) : 0.0;
   }
   // Tokens per cycle, bonus token included.
   double acceptance_length() const {
-    return cycles.empty() ? 0.0 : static_cast<double>(tokens - 1) / static_cast<double>(cycles.size());
+    return cycles.empty() ? 0.0 : static_cast<double>(tokens - prefills) / static_cast<double>(cycles.size());
   }
 };
 

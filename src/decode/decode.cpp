@@ -25,6 +25,7 @@ DecodeRun::DecodeRun(const Models& models, const Method& method, const RunShape&
       replay_(models.target->placement().device, shape.graph && state_.draft_method->replayable(),
               shape.note),
       slots_(shape.images),
+      parts_(shape.grid->tokens()),
       reports_(state_) {}
 
 DecodeState DecodeRun::make(std::int64_t slots) const {
@@ -36,17 +37,19 @@ DecodeState DecodeRun::make(std::int64_t slots) const {
 
 void DecodeRun::drop(std::int64_t image) {
   const c10::InferenceMode inference;
-  slots_.drop(image, state_);
+  const std::int64_t part = parts_.drop(image);
+  if (part >= 0) slots_.drop(part, state_);
 }
 
 std::optional<Report> DecodeRun::step(const PendingImages& images) {
   const c10::InferenceMode inference;
   StageClock clock(models_.target->placement().device, !replay_.captures());
-  if (!images.requests.empty()) {
-    slots_.place(begin(models_, method_, images, shape_), state_,
+  const std::vector<PendingImages> starting = parts_.begin(images);
+  for (const PendingImages& some : starting) {
+    slots_.place(begin(models_, method_, some, shape_), state_,
                  [this](std::int64_t slots) { return make(slots); });
-    clock.lap(&StageTimes::prefill);
   }
+  if (!starting.empty()) clock.lap(&StageTimes::prefill);
   slots_.shrink(state_);
   const auto lap = [&](double StageTimes::*stage) { clock.lap(stage); };
   const auto record = [&](const Draft& draft, const Scores&, const Verified& verified) {
@@ -55,7 +58,9 @@ std::optional<Report> DecodeRun::step(const PendingImages& images) {
   };
   replay_.run([&] { run_cycle(models_, method_, state_, lap, shape_.record ? Script(record) : Script()); });
   std::optional<Report> report = reports_.read(state_, std::move(clock), record_);
-  if (report) slots_.release(*report, state_.run.counters.total);
+  if (!report) return report;
+  slots_.release(*report, state_.run.counters.total);
+  for (const std::int64_t part : parts_.gather(*report)) slots_.drop(part, state_);
   return report;
 }
 
@@ -92,12 +97,14 @@ at::Tensor decode(const Models& models, const Method& method, const Prompts& pro
     return std::exchange(started, true) ? PendingImages{} : PendingImages{prompts, requests};
   };
   at::Tensor codes = at::empty({shape.images, grid.tokens()}, at::kLong);
+  for (std::int64_t i = 0; i < shape.images; ++i) {
+    const std::vector<std::int32_t>& kept = requests[static_cast<std::size_t>(i)].kept;
+    std::copy(kept.begin(), kept.end(), codes[i].mutable_data_ptr<std::int64_t>());
+  }
   decode(models, method, shape, all, [&](const Report& report) {
     for (const ImageReport& image : report.images) {
       auto* raster = codes[image.image].mutable_data_ptr<std::int64_t>();
-      const std::vector<std::int32_t>& kept = requests[static_cast<std::size_t>(image.image)].kept;
-      if (image.is_first(static_cast<std::int64_t>(kept.size())))
-        *std::copy(kept.begin(), kept.end(), raster) = image.last_token;
+      if (image.first) raster[*image.first] = image.last_token;
       for (std::size_t i = 0; i < image.codes.size(); ++i) raster[image.positions[i]] = image.codes[i];
     }
     return !on_cycle || on_cycle(report);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "decode/parts.h"
 #include "decode/prefill.h"
 #include "decode/replay.h"
 #include "decode/report_reader.h"
@@ -20,8 +21,8 @@ class DecodeRun {
   // Models and method outlive the run.
   DecodeRun(const Models& models, const Method& method, const RunShape& shape);
 
-  std::int64_t free_slots() const { return slots_.free(); }
-  bool is_idle() const { return slots_.idle(); }
+  std::int64_t free_slots() const { return slots_.free() - parts_.waiting(); }
+  bool is_idle() const { return slots_.idle() && parts_.waiting() == 0; }
   // Frees the slot of an image before it is complete.
   void drop(std::int64_t image);
   // Begins images, at most as many as slots are free, and runs a cycle. Returns the report of this cycle; on
@@ -38,6 +39,7 @@ class DecodeRun {
   Replay replay_;
   at::Tensor record_;  // with RunShape::record, the newest; the graph's own where cycles are replayed
   Slots slots_;
+  Parts parts_;
   ReportReader reports_;
 };
 

@@ -1,10 +1,10 @@
 #include "decode/recorder.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "decode/draft_record.h"
+#include "decode/parts.h"
 #include "draft/method.h"
 
 namespace lamplighter {
@@ -15,14 +15,24 @@ std::vector<std::int32_t> RecordedImage::known() const {
 
 void RecordedImage::keep(const std::vector<std::int32_t>& kept) {
   codes = kept;
-  statistics.kept = static_cast<std::int64_t>(kept.size());
-  statistics.order.resize(kept.size());
-  std::iota(statistics.order.begin(), statistics.order.end(), 0);
+  statistics.kept = count_given(kept);
+  for (std::size_t position = 0; position < kept.size(); ++position) {
+    if (kept[position] >= 0) statistics.order.push_back(static_cast<std::int64_t>(position));
+  }
+}
+
+void RecordedImage::set(std::int64_t position, std::int64_t code) {
+  const auto at = static_cast<std::size_t>(position);
+  codes.resize(std::max(codes.size(), at + 1), -1);
+  codes[at] = static_cast<std::int32_t>(code);
+  statistics.order.push_back(position);
 }
 
 RecordedImage& Recorder::of(std::int64_t image) {
   const auto [record, added] = images_.try_emplace(image);
-  if (!added || !method_.tree) return record->second;
+  if (!added) return record->second;
+  record->second.statistics.prefills = 0;  // they are counted
+  if (!method_.tree) return record->second;
   for (std::int64_t d = 0; d < method_.tree->max_depth(); ++d) {
     std::int64_t ranks = 0;
     for (const std::int64_t node : method_.tree->expanded_level(d))
@@ -45,11 +55,12 @@ void Recorder::add(const Report& report) {
 void Recorder::add(const ImageReport& image, std::size_t together, const StageTimes& times) {
   RecordedImage& recorded = of(image.image);
   Statistics& statistics = recorded.statistics;
-  if (statistics.tokens == 0) {  // the first code came out of the prefill
-    recorded.codes.push_back(static_cast<std::int32_t>(image.last_token));
-    statistics.order.push_back(statistics.kept);
-    statistics.tokens = statistics.target_passes = 1;
-    statistics.prefill_ms = times.prefill;
+  if (image.first) {
+    recorded.set(*image.first, image.last_token);
+    ++statistics.tokens;
+    ++statistics.target_passes;
+    ++statistics.prefills;
+    statistics.prefill_ms += times.prefill;
   }
   recorded.bad_draft |= image.bad_draft;
   statistics.drafted.resize(image.drafted.size());
@@ -57,12 +68,7 @@ void Recorder::add(const ImageReport& image, std::size_t together, const StageTi
   statistics.batch = std::max(statistics.batch, static_cast<int>(together));
   if (image.codes.empty()) return;  // complete before this cycle
   const auto committed = static_cast<std::int64_t>(image.codes.size());
-  for (std::size_t i = 0; i < image.codes.size(); ++i) {
-    const auto position = static_cast<std::size_t>(image.positions[i]);
-    recorded.codes.resize(std::max(recorded.codes.size(), position + 1), -1);
-    recorded.codes[position] = static_cast<std::int32_t>(image.codes[i]);
-    statistics.order.push_back(image.positions[i]);
-  }
+  for (std::size_t i = 0; i < image.codes.size(); ++i) recorded.set(image.positions[i], image.codes[i]);
   statistics.cycles.push_back({statistics.kept + statistics.tokens, committed, image.accepted, times.draft,
                                times.score, times.verify, times.commit, times.cycle});
   if (!image.nodes.empty())

@@ -14,12 +14,14 @@ struct Method;
 // An image while it is decoded.
 struct RecordedImage {
   Statistics statistics;
-  std::vector<std::int32_t> codes;  // so far, raster order, the kept ones first; -1: unknown
+  std::vector<std::int32_t> codes;  // so far, raster order, the kept ones among them; -1: unknown
   // The codes before the first unknown one.
   std::vector<std::int32_t> known() const;
   bool bad_draft = false;  // the drafter's logits were NaN or infinite in some cycle
-  // Before the image begins.
+  // Before the image begins. -1: a code that is not kept.
   void keep(const std::vector<std::int32_t>& kept);
+  // Adds a code that was committed.
+  void set(std::int64_t position, std::int64_t code);
 };
 
 // Collects the commits of a run's cycles, image by image.

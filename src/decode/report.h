@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 // What the host reads of cycles.
@@ -23,7 +24,7 @@ struct DraftedNode {
 // What a cycle did to one image. D = greatest depth of a tree.
 struct ImageReport {
   std::int64_t image = 0;               // its number in the run
-  std::int64_t steps = 0;               // codes committed so far
+  std::int64_t steps = 0;               // codes committed so far, given ones among them and behind them
   std::int64_t accepted = 0;            // drafted tokens, including those past the last code of the image
   std::int64_t last_token = 0;          // the newest code before this cycle
   bool bad_draft = false;               // the drafter's logits were NaN or infinite
@@ -33,11 +34,8 @@ struct ImageReport {
   std::vector<std::int64_t> path;       // D + 1 accepted nodes, node 0 first, then -1
   std::vector<std::int64_t> drafted;    // [d]: nodes at depth d + 1 that hold a token
   std::vector<DraftedNode> nodes = {};  // of the tree; none without RunShape::record
-
-  // Whether last_token is the code behind `kept` ones, which the prefill gave.
-  bool is_first(std::int64_t kept) const {
-    return steps == kept + static_cast<std::int64_t>(codes.size()) + 1;
-  }
+  // Where last_token belongs, if a prefill gave it and no report said so yet.
+  std::optional<std::int64_t> first = {};
 };
 
 struct Report {

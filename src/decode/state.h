@@ -12,7 +12,9 @@ namespace lamplighter {
 struct DecodeRequest {
   SamplingOptions sampling;
   std::uint64_t seed = 0;
-  std::vector<std::int32_t> kept = {};  // codes of the first positions, which are given
+  // Codes of the first positions, which are given. For a DecodeRun, some among them may be -1: these are
+  // generated, too.
+  std::vector<std::int32_t> kept = {};
 };
 
 // If any image is guided, all sequences are pairs.

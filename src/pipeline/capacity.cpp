@@ -35,7 +35,7 @@ void require_images(const Manifest& manifest, const Placement& placement,
   const auto end = requests.begin() + static_cast<std::ptrdiff_t>(group.end);
   if (std::any_of(begin, end, [](const ResolvedRequest& request) { return request.is_guided(); }))
     bytes *= 2;  // pairs
-  slots = std::min(slots, group.end - group.begin);
+  slots = std::min(slots, count_candidates(requests, group));
   require_memory(placement.device, bytes, static_cast<std::int64_t>(slots),
                  (manifest.is_continuous() ? "the passes of " : "the caches of ") + counted(slots, "image"));
 }

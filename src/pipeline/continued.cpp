@@ -9,14 +9,26 @@
 #include "lamplighter/error.h"
 #include "pipeline/output/codes_file.h"
 #include "pipeline/pixel_encoder.h"
+#include "pipeline/region.h"
 
 namespace lamplighter {
 namespace {
 
 std::int64_t count_kept(const KeptPart& part, const Codes& codes, const std::string& from) {
+  if (part.region) {
+    if (!part.rows && !part.tokens) return static_cast<std::int64_t>(codes.positions());
+    throw Error(ExitCode::usage, std::string(part.region_name) + ", " +
+                                     (part.rows ? part.rows_name : part.tokens_name) +
+                                     ": got both, expected one of them");
+  }
   if (!part.rows && !part.tokens) {
+    const std::string rows = std::string(part.rows_name) + " N",
+                      tokens = std::string(part.tokens_name) + " N";
     throw Error(ExitCode::usage,
-                from + ": expected " + part.rows_name + " N or " + part.tokens_name + " N beside it");
+                from + ": expected " +
+                    (part.region_name == nullptr ? rows + " or " + tokens
+                                                 : rows + ", " + tokens + " or " + part.region_name) +
+                    " beside it");
   }
   if (part.rows && part.tokens) {
     throw Error(ExitCode::usage,
@@ -72,6 +84,7 @@ void Continued::apply(const Manifest& manifest, Request& request) const {
                                      ", expected " + std::to_string(grid.columns) + " for images of " +
                                      sides(grid.width, grid.height));
   }
+  if (region) request.region = whole_tokens(grid, *region);
   if (codes.ids.empty()) {
     request.kept.assign(static_cast<std::size_t>(kept), 0);
   } else {
@@ -105,6 +118,7 @@ void fit_to_request(const Manifest& manifest, const Request& request, Fit fit, C
 
 void keep_part(const KeptPart& part, Continued& continued) {
   continued.kept = count_kept(part, continued.codes, continued.from);
+  continued.region = part.region;
 }
 
 void begin_with(Continued& continued, TextToImage& engine, std::vector<Request>& requests) {

@@ -14,18 +14,22 @@
 
 namespace lamplighter {
 
-// How much of another image is kept: rows of tokens, or tokens row by row; one of them is set.
+// How much of another image is kept: rows of tokens, tokens row by row, or all but a region; one of them is
+// set.
 struct KeptPart {
   std::optional<std::int64_t> rows, tokens;
   const char *rows_name = "keep_rows", *tokens_name = "keep_tokens";  // what messages call them
+  std::optional<Region> region = {};
+  const char* region_name = nullptr;  // null: nothing gives one
 };
 
-// What images begin with: the first tokens of another image.
+// What images keep of another image: its first tokens, or all but a region.
 struct Continued {
-  std::string from;            // names the other image in messages; empty: images begin anew
-  Codes codes;                 // without ids as long as the image is not encoded
-  std::int64_t kept = 0;       // the first of the codes
-  std::optional<Image> image;  // to be encoded: there are no codes yet
+  std::string from;                   // names the other image in messages; empty: images begin anew
+  Codes codes;                        // without ids as long as the image is not encoded
+  std::int64_t kept = 0;              // the first of the codes
+  std::optional<Image> image;         // to be encoded: there are no codes yet
+  std::optional<Region> region = {};  // is not kept
 
   // Lets a request keep the codes; zeros stand for codes of an image that is not encoded, so that the request
   // can be checked. A request without a size gets the grid of the codes. Throws Error (usage, input) where

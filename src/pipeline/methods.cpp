@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "decode/parts.h"
 #include "draft/auto.h"
 #include "draft/options/options.h"
 #include "draft/registry.h"
@@ -27,7 +28,7 @@ void check_sampling(const Manifest& manifest, const ResolvedRequest& request) {
 void check_kept(const ResolvedRequest& request) {
   const std::string& method = request.method->options.method;
   if (request.kept.empty() || !find_method(method).is_row_parallel()) return;
-  throw Error(ExitCode::usage, "kept: got " + std::to_string(request.kept.size()) +
+  throw Error(ExitCode::usage, "kept: got " + std::to_string(count_given(request.kept)) +
                                    " tokens, expected none for method " + method +
                                    ", which decodes image rows in parallel");
 }

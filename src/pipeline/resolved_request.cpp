@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "lamplighter/error.h"
+#include "pipeline/region.h"
 #include "text/cleaning.h"
 
 namespace lamplighter {
@@ -75,8 +76,7 @@ void check_prompt_text(const Manifest& manifest, const Request& request) {
     throw Error(ExitCode::input, "negative_prompt: got a zero byte");
 }
 
-void check_kept(const Manifest& manifest, const Grid& grid, const std::vector<std::int32_t>& kept) {
-  if (kept.empty()) return;
+void check_codes(const Manifest& manifest, const Grid& grid, const std::vector<std::int32_t>& kept) {
   const auto count = static_cast<std::int64_t>(kept.size());
   if (manifest.is_continuous()) {
     throw Error(ExitCode::usage, "kept: got " + std::to_string(count) +
@@ -87,13 +87,22 @@ void check_kept(const Manifest& manifest, const Grid& grid, const std::vector<st
     throw Error(ExitCode::usage, "kept: got " + std::to_string(count) + " codes, expected none: " +
                                      manifest.name + " generates a preview before the image");
   }
-  check_range(count < grid.tokens(), "kept", std::to_string(count) + " tokens",
-              ("at most " + std::to_string(grid.tokens() - 1) + ", so that one is left to generate").c_str());
   for (const std::int32_t id : kept) {
     if (id >= 0 && id < manifest.tokens.codebook_size) continue;
     throw Error(ExitCode::input, "kept: got code " + std::to_string(id) + ", expected 0.." +
                                      std::to_string(manifest.tokens.codebook_size - 1));
   }
+}
+
+// What a request keeps; -1: a code that is generated.
+std::vector<std::int32_t> resolve_kept(const Manifest& manifest, const Grid& grid, const Request& request) {
+  if (request.kept.empty() && !request.region) return {};
+  check_codes(manifest, grid, request.kept);
+  if (request.region) return kept_outside(grid, *request.region, request.kept);
+  const auto count = static_cast<std::int64_t>(request.kept.size());
+  check_range(count < grid.tokens(), "kept", std::to_string(count) + " tokens",
+              ("at most " + std::to_string(grid.tokens() - 1) + ", so that one is left to generate").c_str());
+  return request.kept;
 }
 
 SamplingOptions resolve_sampling(const Manifest& manifest, const Request& request) {
@@ -114,12 +123,15 @@ ResolvedRequest resolve_request(const Manifest& manifest, const Request& request
   resolved.sampling = resolve_sampling(manifest, request);
   resolved.seed = request.seed;
   resolved.class_id = request.class_id;
-  resolved.kept = request.kept;
   check_sampling(resolved.sampling);
   check_uncut(manifest, request);
   check_class(manifest, request);
   check_prompt_text(manifest, request);
-  check_kept(manifest, *resolved.grid, request.kept);
+  resolved.kept = resolve_kept(manifest, *resolved.grid, request);
+  if (request.region) {
+    resolved.candidates = request.region->candidates;
+    resolved.pick = request.region->pick;
+  }
   return resolved;
 }
 
@@ -138,6 +150,13 @@ std::vector<ResolvedRequest> resolve_requests(const Manifest& manifest, const st
                              : std::make_shared<const PromptIds>(tokenise(requests[i], *resolved[i].grid));
   }
   return resolved;
+}
+
+std::size_t count_candidates(const std::vector<ResolvedRequest>& requests, const RequestGroup& group) {
+  std::size_t count = 0;
+  for (std::size_t i = group.begin; i < group.end; ++i)
+    count += static_cast<std::size_t>(requests[i].candidates);
+  return count;
 }
 
 std::vector<RequestGroup> group_requests(const std::vector<ResolvedRequest>& requests) {

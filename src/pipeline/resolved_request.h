@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "decode/prompt_tokenizer.h"
@@ -21,7 +22,9 @@ struct ResolvedRequest {
   SamplingOptions sampling;    // its own values over the bundle's
   std::uint64_t seed = 0;
   std::optional<std::int64_t> class_id = std::nullopt;
-  std::vector<std::int32_t> kept = {};  // codes of the first positions
+  std::vector<std::int32_t> kept = {};  // codes, raster order; -1: one that is generated
+  int candidates = 1;
+  std::string pick = "best";
   // Null until the prompt is tokenised. A request with the prompt of the one before it shares that one's.
   PromptPointer prompt = nullptr;
   std::shared_ptr<RunMethod> method = nullptr;  // null until Methods::set
@@ -50,6 +53,8 @@ struct RequestGroup {
   std::size_t begin = 0, end = 0;
   std::int64_t tokens_before = 0, tokens_all = 0;  // image tokens of the requests before them, of all
 };
+// The images that are generated for the requests of a group.
+std::size_t count_candidates(const std::vector<ResolvedRequest>& requests, const RequestGroup& group);
 // Groups neighbours, as many as can run side by side.
 std::vector<RequestGroup> group_requests(const std::vector<ResolvedRequest>& requests);
 

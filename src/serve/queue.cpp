@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "pipeline/region.h"
+
 namespace lamplighter {
 namespace {
 
@@ -137,7 +139,7 @@ void Queue::progress(std::uint64_t number, const Grid& grid, const std::vector<s
   if (found == in_work_.end()) return;
   QueuedImage& entry = found->second;
   entry.done += committed;
-  entry.total = grid.tokens() - static_cast<std::int64_t>(entry.job->requests()[entry.image].kept.size());
+  entry.total = generated_tokens(grid, entry.job->requests()[entry.image]);
   entry.job->progress(entry.image, grid, codes, committed);
 }
 

@@ -7,62 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ostream>
 
-#include "draft/lookup/lookahead.h"
-#include "draft/lookup/ngram.h"
-#include "tests/decode/loop_distribution.h"
-#include "tests/decode/toy_methods.h"
+#include "tests/decode/kept_cases.h"
 
 // Images whose first tokens are given: the rest has the target's distribution conditioned on them.
 namespace lamplighter::test {
 namespace {
-
-struct KeptCase {
-  std::string name;
-  Method method;
-  bool model = false;  // a small target drafts
-};
-
-void PrintTo(const KeptCase& test, std::ostream* out) {
-  *out << test.name;
-}
-
-Method lookup_method(MakeDraftMethod make, std::int64_t tail = 0) {
-  Method method = static_method(preset_tree("chain-3"), "exact", true);
-  method.draft_method = make;
-  method.tail = tail;
-  return method;
-}
-
-std::vector<KeptCase> kept_cases(bool greedy) {
-  Method conditional = static_method(bushy_tree(), "exact", greedy);
-  conditional.conditional = true;
-  Method window = window_method("chain-3"), front = front_method("chain-4", 2);
-  Method block = static_method(preset_tree("chain-3"), "block", greedy);
-  Method self = self_method(preset_tree("chain-2"), 1), nearest = self_method(preset_tree("chain-2"), 1, 2);
-  for (Method* method : {&window, &front, &self, &nearest}) method->verify.sampled = !greedy;
-  return {{"autoregression", {}},
-          {"chain", static_method(preset_tree("chain-3"), "exact", greedy)},
-          {"siblings", static_method(bushy_tree(), "exact", greedy)},
-          {"block", block},
-          {"dynamic", dynamic_method(1, 2, 4)},
-          {"dynamic_adapting", adapting(dynamic_method(2, 3, 7))},
-          {"window_adapting", adapting(window)},
-          {"conditional", conditional},
-          {"window", window},
-          {"front", front},
-          {"self", self},
-          {"self_nearest", nearest},
-          {"ngram", lookup_method(&make_ngram)},
-          {"lookahead", lookup_method(&make_lookahead, 3)},
-          {"model_chain", static_method(preset_tree("chain-3"), "exact", greedy), true},
-          {"model_siblings", static_method(bushy_tree(), "exact", greedy), true}};
-}
-
-std::string kept_name(const ::testing::TestParamInfo<KeptCase>& test) {
-  return test.param.name;
-}
 
 class Kept : public ::testing::TestWithParam<KeptCase> {
  protected:
@@ -82,22 +32,9 @@ std::vector<DecodeRequest> keeping(const at::Tensor& images, const std::vector<s
   return all;
 }
 
-at::Tensor continued(const Toy& toy, const Method& method, const std::vector<DecodeRequest>& requests) {
-  std::vector<std::int64_t> numbers;
-  for (std::size_t i = 0; i < requests.size(); ++i) numbers.push_back(static_cast<std::int64_t>(i));
-  return decode(toy.models(), method, toy.prompts(numbers, true), requests, toy.grid());
-}
-
 // Whole rows of 5 codes among them, and all but one.
 const std::vector<std::int64_t> kCounts{1, 5, 0, 7, 10, 15, 19};
 const std::vector<std::int64_t> kNone{0, 0, 0, 0, 0, 0, 0};
-
-SyntheticShape kept_shape(bool row_ends) {
-  SyntheticShape shape = small_shape(row_ends);
-  shape.vocabulary = 12;
-  shape.weight_scale = 1.5;
-  return shape;
-}
 
 class GreedyKept : public Kept {};
 

@@ -70,7 +70,7 @@ SQUARE = {"rows": 4, "columns": 4, "codes": [1] * 16}
 @pytest.mark.parametrize(
     ("images", "arguments", "code", "words"),
     [
-        ([SQUARE], (), 2, "--keep-rows N or --keep-tokens N"),
+        ([SQUARE], (), 2, "--keep-rows N, --keep-tokens N or --region beside it"),
         ([SQUARE], ("--keep-rows", 5), 2, "--keep-rows: got 5, expected 1..4"),
         ([SQUARE], ("--keep-rows", 0), 2, "expected 1..4"),
         ([SQUARE], ("--keep-tokens", 16), 2, "one is left to generate"),

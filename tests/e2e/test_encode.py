@@ -239,7 +239,7 @@ def test_files_that_are_too_much(cli: Cli, refused: Refused, bundle: Path, tmp_p
         (("encode", "a.png", "--fit", "squeeze"), 2, "fit: got 'squeeze', expected crop, pad or stretch"),
         (("encode", "a.png", "-W", 100), 2, "size: got width 100, this bundle generates 64x48"),
         (("encode", "a.png", "-W", 0), 2, "width: got 0, expected 1 or more"),
-        (("generate", "-p", "a", "--from", "a.png"), 2, "--keep-rows N or --keep-tokens N"),
+        (("generate", "-p", "a", "--from", "a.png"), 2, "--keep-rows N, --keep-tokens N or --region"),
         (("generate", "-p", "a", "--from", "a.png", "--keep-rows", 4), 2, "--keep-rows: got 4, expected 1..3"),
         (("generate", "-p", "a", "--from", "a.png", "--keep-rows", 3), 2, "one is left to generate"),
         (("generate", "-p", "a", "--from", "a.png", "--keep-rows", 1, "--from-index", 1), 2, "expected 0..0"),

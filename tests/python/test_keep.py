@@ -15,6 +15,7 @@ from tests.conftest import Runner
 from tests.e2e.families import chameleon
 
 CAPTION = "a red boat"
+KEPT = {"keep": np.ones((3, 4), int)}
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,37 @@ def test_images_are_those_of_the_program(
         assert (results[0].codes != results[1].codes).any()
 
 
+def test_regions_are_those_of_the_program(
+    reader: Any, lamplighter: Path, bundle: Path, run_program: Runner, image: Image.Image, tmp_path: Path
+) -> None:  # fmt: skip
+    image.save(tmp_path / "a.png")
+    ran = run_program(
+        lamplighter, "generate", "-m", bundle, "-p", CAPTION, "--seed", 7, "--device", "cpu", "-t", 1, "--from",
+        "a.png", "--region", "17,0,30,20", "--candidates", 3, "--pick", "sample", "-o", "part.png", "--json",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    line = json.loads(ran.stdout)
+    (part,) = reader.generate(
+        CAPTION, seed=7, keep=image, region=(17, 0, 30, 20), candidates=3, pick="sample"
+    )
+    assert part.settings["region"] == line["region"] == [16, 0, 32, 32]
+    assert part.settings["log_probabilities"] == line["log_probabilities"]
+    assert np.array_equal(np.asarray(Image.open(tmp_path / "part.png")), np.asarray(part.image))
+    whole = reader.encode(image)
+    assert np.array_equal(part.codes[~inside(whole)], whole[~inside(whole)])
+    (below,) = reader.generate(CAPTION, keep=whole, region=(17, 0, 30, 20), behind="redraw")
+    assert np.array_equal(below.codes[:2, 0], whole[:2, 0])
+    assert below.settings["kept_tokens"] == 2
+
+
+def inside(codes: Any) -> Any:
+    """The tokens of the region above."""
+    found = np.zeros(codes.shape, bool)
+    found[:2, 1:3] = True
+    return found
+
+
 def test_every_form_of_an_image(reader: Any, image: Image.Image, tmp_path: Path) -> None:
     image.save(tmp_path / "a.png")
     file = io.BytesIO()
@@ -94,7 +126,7 @@ def test_the_pipeline_takes_images(package: Any, bundle: Path, reader: Any, imag
         ({"keep": np.full((3, 4), 2**40), "keep_rows": 1}, 2, "keep: got codes above 2147483647"),
         ({"keep": np.full((3, 4), 48), "keep_rows": 1}, 3, "got code 48, expected 0..47"),
         ({"keep": np.ones((3, 5), int), "keep_rows": 1}, 3, "keep: got rows of 5 codes"),
-        ({"keep": np.ones((3, 4), int)}, 2, "keep: expected keep_rows N or keep_tokens N"),
+        ({"keep": np.ones((3, 4), int)}, 2, "keep: expected keep_rows N, keep_tokens N or region beside"),
         ({"keep": np.ones((3, 4), int), "keep_rows": 1, "keep_tokens": 1}, 2, "expected one of them"),
         ({"keep": np.ones((3, 4), int), "keep_rows": 0}, 2, "keep_rows: got 0, expected 1..3"),
         ({"keep": np.ones((3, 4), int), "keep_rows": 3}, 2, "one is left to generate"),
@@ -103,6 +135,21 @@ def test_the_pipeline_takes_images(package: Any, bundle: Path, reader: Any, imag
         ({"keep": np.ones((3, 4), int), "keep_rows": 1, "fit": "crop"}, 2, "fit: got it beside codes"),
         ({"keep": Image.new("RGB", (9, 9)), "keep_rows": 1, "fit": "squeeze"}, 2, "got 'squeeze'"),
         ({"keep_rows": 1}, 2, "keep_rows: got 1, expected keep beside it"),
+        ({"region": (0, 0, 8, 8)}, 2, "region: got .0, 0, 8, 8., expected keep beside it"),
+        ({"behind": "keep", **KEPT}, 2, "behind: got 'keep', expected region beside it"),
+        ({"candidates": 2, **KEPT}, 2, "candidates: got 2, expected region beside it"),
+        ({"region": (0, 0, 8), **KEPT}, 2, "region: got .0, 0, 8., expected x, y, width, height"),
+        ({"region": (0, 0, 8, 2**31), **KEPT}, 2, "expected x, y, width, height"),
+        ({"region": (0, 0, 8, 0.5), **KEPT}, 2, "expected x, y, width, height"),
+        ({"region": 5, **KEPT}, 2, "region: got 5, expected x, y, width, height"),
+        ({"region": (0, 0, 65, 8), **KEPT}, 2, "a rectangle inside the 64x48 pixels"),
+        ({"region": (0, 0, 64, 48), **KEPT}, 2, "nothing of it is kept"),
+        ({"region": (0, 0, 8, 8), "behind": 3, **KEPT}, 2, "behind: got 3, expected a word"),
+        ({"region": (0, 0, 8, 8), "behind": "x", **KEPT}, 2, "behind: got 'x', expected keep or redraw"),
+        ({"region": (0, 0, 8, 8), "pick": "x", **KEPT}, 2, "pick: got 'x', expected best or sample"),
+        ({"region": (0, 0, 8, 8), "candidates": 0, **KEPT}, 2, "candidates: got 0, expected 1..256"),
+        ({"region": (0, 0, 8, 8), "candidates": 2**40, **KEPT}, 2, "expected a smaller number"),
+        ({"region": (0, 0, 8, 8), "keep_rows": 1, **KEPT}, 2, "region, keep_rows: got both"),
         ({"fit": "pad"}, 2, "fit: got 'pad', expected keep beside it"),
     ],
 )  # fmt: skip

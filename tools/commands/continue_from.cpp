@@ -3,18 +3,18 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "lamplighter/error.h"
+#include "pipeline/region.h"
 #include "tools/help.h"
 
 namespace lamplighter::cli {
 
 void ContinueFlags::add(CLI::App& command, int& images) {
-  begin_group(command, "Continue an image");
+  begin_group(command, "Continue or change an image");
   CLI::Option* file =
       command
           .add_option("--from", from,
-                      "Begin with the first tokens of an image: a PNG image, for bundles with an image "
-                      "encoder, or a file written by --save-codes or encode; the rest is generated from the "
-                      "caption")
+                      "Keep tokens of an image: a PNG image, for bundles with an image encoder, or a file "
+                      "written by --save-codes or encode; the rest is generated from the caption")
           ->type_name("FILE");
   command.add_option("--from-index", index, "Number of the image in a file of several, from 0")
       ->type_name("N")
@@ -22,10 +22,11 @@ void ContinueFlags::add(CLI::App& command, int& images) {
       ->capture_default_str();
   CLI::Option* by_rows =
       command.add_option("--keep-rows", rows, "Rows of tokens to keep")->type_name("N")->needs(file);
-  command.add_option("--keep-tokens", tokens, "Tokens to keep, row by row")
-      ->type_name("N")
-      ->needs(file)
-      ->excludes(by_rows);
+  CLI::Option* by_tokens = command.add_option("--keep-tokens", tokens, "Tokens to keep, row by row")
+                               ->type_name("N")
+                               ->needs(file)
+                               ->excludes(by_rows);
+  add_region(command, *file, {by_rows, by_tokens});
   fit.add_fit(command)->needs(file);
   command.add_option("--variations", images, "How often the rest is generated")
       ->type_name("N")
@@ -34,18 +35,63 @@ void ContinueFlags::add(CLI::App& command, int& images) {
       ->default_str("1");
 }
 
-KeptPart ContinueFlags::part(std::int64_t recorded_tokens) const {
-  KeptPart part{rows, tokens, "--keep-rows", "--keep-tokens"};
-  if (!rows && !tokens && recorded_tokens > 0) part.tokens = recorded_tokens;
+void ContinueFlags::add_region(CLI::App& command, CLI::Option& file,
+                               const std::vector<CLI::Option*>& others) {
+  CLI::Option* rectangle =
+      command
+          .add_option("--region", region,
+                      "Generate a rectangle anew, in pixels of the image, rounded outwards to whole tokens; "
+                      "the model sees what lies above and to the left of a token, not what comes later")
+          ->type_name("X,Y,W,H")
+          ->needs(&file);
+  for (CLI::Option* other : others) rectangle->excludes(other);
+  CLI::Option* rest =
+      command
+          .add_option("--behind", behind,
+                      "What lies right of the region and below it: keep, or redraw (it is generated, too)")
+          ->type_name("HOW")
+          ->default_str("keep");
+  with_choices(command, rest, {"keep", "redraw"});
+  command
+      .add_option("--candidates", candidates,
+                  "How often the region is generated; one is picked, by the probability of the kept tokens "
+                  "that come after the first new one, guided, at temperature 1")
+      ->type_name("K")
+      ->default_str("1");
+  CLI::Option* choice =
+      command.add_option("--pick", pick, "Which candidate: best (the likeliest), or sample (by probability)")
+          ->type_name("HOW")
+          ->default_str("best");
+  with_choices(command, choice, {"best", "sample"});
+}
+
+KeptPart ContinueFlags::part(const Recorded& recorded) const {
+  KeptPart part{rows, tokens, "--keep-rows", "--keep-tokens", {}, "--region"};
+  if (!region.empty()) part.region = parse_region(region, "--region");
+  if (!rows && !tokens && region.empty()) {
+    part.region = recorded.region;
+    if (!part.region && recorded.kept_tokens > 0) part.tokens = recorded.kept_tokens;
+  }
+  if (part.region) {
+    part.region->behind = behind.value_or(part.region->behind);
+    part.region->candidates = candidates.value_or(part.region->candidates);
+    part.region->pick = pick.value_or(part.region->pick);
+  } else if (behind || candidates || pick) {
+    throw Error(ExitCode::usage, std::string(behind       ? "--behind"
+                                             : candidates ? "--candidates"
+                                                          : "--pick") +
+                                     ": got it without a region, expected --region X,Y,W,H beside it");
+  }
   return part;
 }
 
 Continued read_continued(const ContinueFlags& flags, const std::string& params_from,
-                         std::int64_t recorded_tokens) {
+                         const Recorded& recorded) {
+  const KeptPart part = flags.part(recorded);
   if (flags.from.empty()) {
-    if (recorded_tokens == 0) return {};
-    throw Error(ExitCode::input, params_from + ": begins with " +
-                                     counted(static_cast<std::size_t>(recorded_tokens), "token") +
+    if (recorded.kept_tokens == 0) return {};
+    throw Error(ExitCode::input, params_from + ": keeps " +
+                                     counted(static_cast<std::size_t>(recorded.kept_tokens), "token") +
                                      " of another image, and files are not read on behalf of an image; give "
                                      "--from CODES");
   }
@@ -55,14 +101,20 @@ Continued read_continued(const ContinueFlags& flags, const std::string& params_f
     throw Error(ExitCode::usage,
                 "--fit: got it beside the codes of " + flags.from + ", expected an image as --from");
   }
-  keep_part(flags.part(recorded_tokens), continued);
+  keep_part(part, continued);
   return continued;
 }
 
-void fit_continued(const ContinueFlags& flags, std::int64_t recorded_tokens, const Manifest& manifest,
+void fit_continued(const ContinueFlags& flags, const Recorded& recorded, const Manifest& manifest,
                    const Request& request, Continued& continued) {
   fit_to_request(manifest, request, flags.fit.fit(), continued);
-  keep_part(flags.part(recorded_tokens), continued);
+  keep_part(flags.part(recorded), continued);
+}
+
+std::string note_region(const Continued& continued, const Region& whole) {
+  const std::string given = region_text(*continued.region), tokens = region_text(whole);
+  if (given == tokens) return "";
+  return "note: --region: got " + given + ", whole tokens are " + tokens;
 }
 
 }  // namespace lamplighter::cli

@@ -180,7 +180,7 @@ void generate_all(const GenerateFlags& flags, const Given& given, Settings setti
   if (settings.continued.image) {
     Request sized = settings.recorded.request;
     flags.jobs.sampling.apply(sized);
-    fit_continued(flags.continued, settings.recorded.kept_tokens, manifest, sized, settings.continued);
+    fit_continued(flags.continued, settings.recorded, manifest, sized, settings.continued);
   }
   Done done;
   for (; !jobs.empty(); jobs = reader.next()) {
@@ -191,6 +191,10 @@ void generate_all(const GenerateFlags& flags, const Given& given, Settings setti
     if (present > 0)
       terminal.log("already there: " + std::to_string(present) + " of " + counted(plan.total, "image"));
     if (plan.images.empty()) continue;
+    if (!engine && settings.continued.region) {
+      const std::string note = note_region(settings.continued, *plan.images.front().job.request.region);
+      if (!note.empty()) terminal.log(note);
+    }
     if (!engine) load(flags, settings, engine, terminal);
     if (settings.continued.image) encode_continued(manifest, *engine, settings.continued, plan);
     generate(flags, settings, plan, *engine, syntax, done, terminal);
@@ -259,6 +263,10 @@ void add_generate(CLI::App& app) {
         "\"tent-%d.png\""},
        {"the lower half of a PNG image anew, for a bundle with an image encoder",
         "lamplighter generate -m bundle -p \"a tent at dawn\" --from tent.png --keep-rows 8 -o dawn.png"},
+       {"a part of an image anew, the likeliest of eight beside what follows it",
+        "lamplighter generate -p \"a red tent at night\" --from tent.json --region 96,96,64,64 --candidates "
+        "8 "
+        "-o red.png"},
        {"an image with the settings of another one, but other guidance",
         "lamplighter generate --params-from house.png --cfg-scale 4 -o again.png"}});
   ModelFlags::add_known_words(*command);

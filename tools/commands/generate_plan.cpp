@@ -147,7 +147,7 @@ Settings read_flags(const GenerateFlags& flags, const Given& given, Terminal& te
   if (own_seed && flags.jobs.seed == "-1") terminal.log("seed " + std::to_string(settings.seed));
   settings.method = flags.method.over(settings.recorded.method);
   if (recorded) check_files(flags.params_from, settings.method, flags.method.options);
-  settings.continued = read_continued(flags.continued, flags.params_from, settings.recorded.kept_tokens);
+  settings.continued = read_continued(flags.continued, flags.params_from, settings.recorded);
   settings.runtime = flags.model.options();
   settings.runtime.record_drafts = flags.files.show_drafts();
   if (recorded && !given.dtype) settings.runtime.dtype = settings.recorded.dtype;

@@ -161,7 +161,8 @@ class Engine {
   void generate(const std::vector<std::string>& records, const py::function& on_result,
                 const py::object& on_row, const py::object& on_progress,
                 const std::optional<Continued>& continued, std::optional<std::int64_t> keep_rows,
-                std::optional<std::int64_t> keep_tokens, const std::optional<std::string>& fit) {
+                std::optional<std::int64_t> keep_tokens, const std::optional<Region>& region,
+                const std::optional<std::string>& fit) {
     std::vector<Request> requests;
     MethodOptions method;
     for (const std::string& record : records) {
@@ -179,7 +180,7 @@ class Engine {
         } else if (fit) {
           throw Error(ExitCode::usage, "fit: got it beside codes, expected an image as " + begins.from);
         }
-        keep_part({keep_rows, keep_tokens}, begins);
+        keep_part({keep_rows, keep_tokens, "keep_rows", "keep_tokens", region, "region"}, begins);
         begin_with(begins, engine_, requests);
       }
       std::vector<std::vector<std::string>> warnings;
@@ -282,6 +283,10 @@ PYBIND11_MODULE(_native, module) {
       .def_static("of_codes", [](const lamplighter::python::CodeArray& codes) {
         return Continued{kKeep, lamplighter::python::codes_in(codes), 0, std::nullopt};
       });
+  py::class_<Region>(module, "Region")
+      .def(py::init(
+          [](int x, int y, int width, int height, const std::string& behind, int candidates,
+             const std::string& pick) { return Region{x, y, width, height, behind, candidates, pick}; }));
   py::class_<Engine>(module, "Engine")
       .def(py::init(&lamplighter::python::open), py::arg("bundle"), py::arg("options"), py::arg("note"))
       .def_property_readonly("model", [](const Engine& engine) { return engine.origin().model; })
@@ -289,7 +294,7 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("dtype", [](const Engine& engine) { return engine.text_to_image().dtype(); })
       .def("generate", &Engine::generate, py::arg("records"), py::arg("on_result"), py::arg("on_row"),
            py::arg("on_progress"), py::arg("continued"), py::arg("keep_rows"), py::arg("keep_tokens"),
-           py::arg("fit"))
+           py::arg("region"), py::arg("fit"))
       .def("decode", &Engine::decode, py::arg("codes"))
       .def("encode", &Engine::encode, py::arg("pixels"), py::arg("width"), py::arg("height"), py::arg("fit"));
 }

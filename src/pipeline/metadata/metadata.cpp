@@ -1,5 +1,9 @@
 #include "pipeline/metadata/metadata.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "base/files.h"
 #include "draft/options/options.h"
 #include "draft/registry.h"
@@ -11,8 +15,9 @@ namespace lamplighter {
 namespace {
 
 constexpr int kSchema = 1;
-constexpr const char* kBundleTree = "bundle";  // the tree that the bundle brings for the device
-constexpr std::int64_t kMaxSide = 1 << 20;     // pixels
+constexpr const char* kBundleTree = "bundle";    // the tree that the bundle brings for the device
+constexpr std::int64_t kMaxSide = 1 << 20;       // pixels
+constexpr const char* kSeen = "above and left";  // of a token, by an autoregressive model
 
 // The method's part of an image's description. Methods that draft nothing have their name alone, and the
 // number of passes where it is an option.
@@ -32,6 +37,37 @@ MethodOptions read_method(JsonReader& reader) {
   return method;
 }
 
+// What an image took over from another one, and how its region was generated.
+void describe_kept(const Request& request, const Statistics& statistics, Json& json) {
+  if (request.kept.empty()) return;
+  json["kept_tokens"] = statistics.kept;
+  if (!request.region) return;
+  const Region& region = *request.region;
+  json["region"] = {region.x, region.y, region.width, region.height};
+  json["behind"] = region.behind;
+  json["seen"] = kSeen;
+  if (region.candidates == 1) return;
+  json["candidates"] = region.candidates;
+  json["pick"] = region.pick;
+  json["picked"] = statistics.picked;
+  json["log_probabilities"] = statistics.log_probabilities;
+  json["passes_of_all"] = statistics.passes_of_all;
+}
+
+std::optional<Region> read_region(JsonReader& reader) {
+  if (!reader.has("region")) return std::nullopt;
+  const std::vector<std::int64_t> sides = reader.integers("region");
+  if (sides.size() != 4) reader.fail("region: got " + std::to_string(sides.size()) + " numbers, expected 4");
+  const auto side = [&](std::size_t i) {
+    return static_cast<int>(std::clamp<std::int64_t>(sides[i], -1, kMaxSide));
+  };
+  Region region{side(0), side(1), side(2), side(3), reader.text("behind")};
+  if (!reader.has("candidates")) return region;
+  region.candidates = static_cast<int>(reader.integer("candidates", 1, kMaxSide));
+  region.pick = reader.text("pick");
+  return region;
+}
+
 // A value of the "parameters" text, in quotes where it would parse as several.
 std::string quoted(const Json& value) {
   std::string text;
@@ -49,6 +85,18 @@ std::string method_words(const Json& image) {
   for (const MethodOption& option : method_options()) {
     if (image.contains(option.key))
       text += std::string(", ") + option.label + ": " + quoted(image.at(option.key));
+  }
+  return text;
+}
+
+// ", Kept tokens: 100, Region: ...".
+std::string kept_words(const Json& image) {
+  std::string text;
+  const std::pair<const char*, const char*> fields[] = {{"kept_tokens", "Kept tokens"}, {"region", "Region"},
+                                                        {"behind", "Behind"},           {"seen", "Seen"},
+                                                        {"candidates", "Candidates"},   {"pick", "Pick"}};
+  for (const auto& [key, label] : fields) {
+    if (image.contains(key)) text += std::string(", ") + label + ": " + quoted(image.at(key));
   }
   return text;
 }
@@ -95,7 +143,7 @@ Json describe_image(const Origin& origin, const Request& request, const Result& 
   json["dtype"] = origin.dtype;
   if (origin.cache_dtype == "int8") json["cache_dtype"] = origin.cache_dtype;
   if (!origin.instructions.empty()) json["instructions"] = origin.instructions;
-  if (!request.kept.empty()) json["kept_tokens"] = request.kept.size();
+  describe_kept(request, result.statistics, json);
   json["tokens"] = result.statistics.tokens;
   json["target_passes"] = result.statistics.target_passes;
   describe_method(origin, result.method, result.statistics, json);
@@ -120,9 +168,8 @@ ImageText image_text(const Json& image) {
           ", CFG scale: " + value("cfg_scale") + ", Seed: " + value("seed") + ", Size: " + value("width") +
           "x" + value("height") + ", Model: " + image.at("model").get<std::string>() +
           ", Temperature: " + value("temperature") + ", Top-k: " + value("top_k") +
-          ", Top-p: " + value("top_p") + method_words(image) +
-          (image.contains("kept_tokens") ? ", Kept tokens: " + value("kept_tokens") : "") +
-          ", Version: lamplighter " + image.at("version").get<std::string>();
+          ", Top-p: " + value("top_p") + method_words(image) + kept_words(image) + ", Version: lamplighter " +
+          image.at("version").get<std::string>();
   return {{"parameters", text}, {"lamplighter", image.dump()}};
 }
 
@@ -158,7 +205,8 @@ Recorded parse_image(const Json& image, const std::string& where) {
           reader.text("dtype"),
           reader.has("cache_dtype") ? reader.text("cache_dtype") : "auto",
           reader.has("instructions") ? reader.text("instructions") : "",
-          reader.has("kept_tokens") ? reader.integer("kept_tokens", 1) : 0};
+          reader.has("kept_tokens") ? reader.integer("kept_tokens", 1) : 0,
+          read_region(reader)};
 }
 
 Recorded read_recorded(const std::string& png_path) {

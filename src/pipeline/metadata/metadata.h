@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/json.h"
@@ -24,7 +25,8 @@ struct Recorded {
   Request request;
   MethodOptions method;
   std::string model, manifest_sha256, dtype, cache_dtype, instructions;  // as in Origin
-  std::int64_t kept_tokens = 0;  // that it took over from another image
+  std::int64_t kept_tokens = 0;       // that it took over from another image
+  std::optional<Region> region = {};  // the part of that image that it did not take over
 };
 
 // Parses the JSON of describe_image; `where` names it in messages. Throws Error(ExitCode::input).

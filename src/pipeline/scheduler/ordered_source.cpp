@@ -26,7 +26,7 @@ const RequestGroup& OrderedSource::group_of(std::size_t request) const {
 
 RunLimits OrderedSource::limits(const ScheduledRequest& first) const {
   const RequestGroup& group = group_of(first.number);
-  RunLimits limits{static_cast<std::int64_t>(std::min(group.end - group.begin, slots_))};
+  RunLimits limits{static_cast<std::int64_t>(std::min(count_candidates(requests_, group), slots_))};
   for (std::size_t i = group.begin; i < group.end; ++i) limits.known.push_back(&requests_[i]);
   return limits;
 }

@@ -3,9 +3,11 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/stopwatch.h"
+#include "decode/kept_score.h"
 #include "draft/method.h"
 #include "lamplighter/error.h"
 #include "measure/trial.h"
@@ -68,55 +70,113 @@ TokenBackend::TokenBackend(const Models& models, const PromptEncoder& prompts, c
       recorder_(method_),
       reader_(prompts, models.target->placement().device.is_cpu() && at::get_num_threads() > 1) {}
 
+std::int64_t TokenBackend::free_slots() const {
+  std::int64_t free = run_.free_slots();
+  for (const auto& [image, candidates] : images_) free -= static_cast<std::int64_t>(candidates.waiting());
+  return std::max<std::int64_t>(free, 0);
+}
+
 void TokenBackend::begin(const std::vector<const ResolvedRequest*>& requests,
                          const std::vector<PromptPointer>& upcoming) {
   Stopwatch watch;
-  std::vector<Condition> conditions;
-  for (const ResolvedRequest* request : requests) {
-    conditions.push_back(reader_.read(request->prompt));
-    pending_.requests.push_back({request->sampling, request->seed, request->kept});
-  }
-  pending_.prompts = embed_prompts(models_, conditions, shape_.guided, method_.padded);
+  for (const ResolvedRequest* request : requests)
+    images_.emplace(begun_++, Candidates(*request, reader_.read(request->prompt)));
+  const std::int64_t first = numbers_;
+  begin_candidates();
   reader_.read_ahead(upcoming);
   const double text_ms = watch.lap();
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    RecordedImage& recorded = recorder_.of(begun_);
-    recorded.keep(requests[i]->kept);
-    recorded.statistics.text_ms = text_ms;
-    active_.insert(begun_++);
+  for (std::int64_t number = first; number < numbers_; ++number)
+    recorder_.of(number).statistics.text_ms = text_ms;
+}
+
+// Fills free slots with candidates that wait.
+void TokenBackend::begin_candidates() {
+  std::vector<Condition> conditions;
+  std::int64_t free = run_.free_slots();
+  for (auto& [image, candidates] : images_) {
+    for (; free > 0 && candidates.waiting() > 0; --free) {
+      conditions.push_back(candidates.condition());
+      pending_.requests.push_back(candidates.begin(numbers_));
+      recorder_.of(numbers_).keep(pending_.requests.back().kept);
+      work_[numbers_++] = image;
+    }
   }
+  if (!conditions.empty())
+    pending_.prompts = embed_prompts(models_, conditions, shape_.guided, method_.padded);
 }
 
 Step TokenBackend::step() {
+  if (pending_.requests.empty()) begin_candidates();
   std::optional<Report> report = run_.step(std::exchange(pending_, {}));
   if (!report) return {};
-  Step step{{}, report->times.prefill};
+  std::map<std::int64_t, ImageStep> steps;
+  std::vector<std::int64_t> complete;
   Report active{{}, report->times};
-  for (ImageReport& image : report->images) {
-    // A device reports once more of images that are complete or dropped.
-    if (active_.count(image.image) == 0) continue;
-    const bool is_complete = image.steps == shape_.grid->tokens();
-    step.images.push_back(
-        {image.image, image.steps, static_cast<std::int64_t>(image.codes.size()), is_complete});
-    if (image.bad_target) {
-      step.images.back().failure = bad_target();
+  for (ImageReport& reported : report->images) {
+    const auto found = work_.find(reported.image);
+    if (found == work_.end()) continue;
+    ImageStep& step = steps[found->second];
+    step.image = found->second;
+    if (reported.bad_target) {
+      step.failure = bad_target();
       continue;
     }
-    if (is_complete) active_.erase(image.image);
-    active.images.push_back(std::move(image));
+    step.committed += static_cast<std::int64_t>(reported.codes.size());
+    images_.at(step.image).progress(reported.image, reported.steps);
+    if (reported.steps == shape_.grid->tokens()) complete.push_back(reported.image);
+    active.images.push_back(std::move(reported));
   }
   recorder_.add(active);
-  return step;
+  for (const std::int64_t number : complete) complete_candidate(number);
+  Step all{{}, report->times.prefill};
+  for (auto& [image, step] : steps) {
+    const Candidates& candidates = images_.at(image);
+    step.tokens = candidates.tokens();
+    step.committed = candidates.mean(step.committed);
+    step.is_complete = candidates.is_complete();
+    all.images.push_back(step);
+  }
+  return all;
+}
+
+void TokenBackend::complete_candidate(std::int64_t number) {
+  Candidates& candidates = images_.at(work_.at(number));
+  RecordedImage record = recorder_.take(number);
+  double score = 0;
+  if (candidates.are_compared()) {
+    const DecodeRequest& request = candidates.request();
+    const Prompts prompts =
+        embed_prompts(models_, {candidates.condition()}, is_guided(request.sampling), method_.padded);
+    score = kept_log_probability(models_, prompts, request, record.codes, *shape_.grid);
+  }
+  candidates.complete(number, std::move(record), score);
+  work_.erase(number);
+}
+
+std::vector<std::int32_t> TokenBackend::codes(std::int64_t image) {
+  const Candidates& candidates = images_.at(image);
+  const std::int64_t number = candidates.shown();
+  if (number < 0) return {};
+  const RecordedImage* complete = candidates.record(number);
+  return complete != nullptr ? complete->known() : recorder_.of(number).known();
 }
 
 void TokenBackend::drop(std::int64_t image) {
-  run_.drop(image);
-  recorder_.take(image);
-  active_.erase(image);
+  for (auto candidate = work_.begin(); candidate != work_.end();) {
+    if (candidate->second != image) {
+      ++candidate;
+      continue;
+    }
+    run_.drop(candidate->first);
+    recorder_.take(candidate->first);
+    candidate = work_.erase(candidate);
+  }
+  images_.erase(image);
 }
 
 CompleteImage TokenBackend::take(std::int64_t image) {
-  RecordedImage generated = recorder_.take(image);
+  RecordedImage generated = images_.at(image).take();
+  images_.erase(image);
   require_drafts(run_method_->options.drafter, generated);
   Codes codes{shape_.grid->rows, shape_.grid->columns, std::move(generated.codes)};
   const auto own = codes.ids.begin() + static_cast<std::ptrdiff_t>(shape_.grid->preview_tokens());

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "decode/recorder.h"
 #include "pipeline/pixel_decoder.h"
 #include "pipeline/scheduler/backend.h"
+#include "pipeline/scheduler/candidates.h"
 #include "pipeline/scheduler/prompt_reader.h"
 
 namespace lamplighter {
@@ -26,16 +26,19 @@ class TokenBackend : public Backend {
   // Without guidance an image takes half the sequences: it may run beside guided ones, not the other way
   // round.
   bool takes(const ResolvedRequest& request) const override { return shape_.guided || !request.is_guided(); }
-  std::int64_t free_slots() const override { return run_.free_slots(); }
+  std::int64_t free_slots() const override;
   void begin(const std::vector<const ResolvedRequest*>& requests,
              const std::vector<PromptPointer>& upcoming) override;
   Step step() override;
-  std::vector<std::int32_t> codes(std::int64_t image) override { return recorder_.of(image).known(); }
+  std::vector<std::int32_t> codes(std::int64_t image) override;
   void drop(std::int64_t image) override;
   CompleteImage take(std::int64_t image) override;
   void check_decoding() const override;
 
  private:
+  void begin_candidates();
+  void complete_candidate(std::int64_t number);
+
   const Models models_;
   const PixelDecoder* decoder_;
   const std::shared_ptr<RunMethod> run_method_;
@@ -44,9 +47,11 @@ class TokenBackend : public Backend {
   DecodeRun run_;
   Recorder recorder_;
   PromptReader reader_;
-  PendingImages pending_;          // begin with the next step
-  std::int64_t begun_ = 0;         // images
-  std::set<std::int64_t> active_;  // neither complete nor dropped
+  PendingImages pending_;                      // begin with the next step
+  std::int64_t begun_ = 0;                     // images
+  std::map<std::int64_t, Candidates> images_;  // not taken out yet
+  std::int64_t numbers_ = 0;                   // candidates that have begun, as the run numbers them
+  std::map<std::int64_t, std::int64_t> work_;  // the images of those that are neither complete nor dropped
 };
 
 // The networks of a bundle of image tokens.

@@ -188,7 +188,7 @@ TEST_F(RowParallelContext, IsWhatWasKnownAboveAndTheRowItself) {
     std::vector<std::int64_t> newest(kRows, -1);  // position of each row's newest code
     decode(toy_.models(), row_windows(ahead, 3), prompts_, {greedy}, toy_.grid(), [&](const Report& report) {
       const ImageReport& image = report.images.front();
-      if (image.is_first(0)) known[0] = image.last_token, newest[0] = 0;
+      if (image.first) known[0] = image.last_token, newest[0] = 0;
       const auto before = known;
       const auto above = newest;
       for (std::size_t i = 0; i < image.positions.size(); ++i) {

@@ -19,6 +19,11 @@ class RuntimeOptions:
     verify_checksums: bool
     def __init__(self) -> None: ...
 
+class Region:
+    def __init__(
+        self, x: int, y: int, width: int, height: int, behind: str, candidates: int, pick: str
+    ) -> None: ...
+
 class Continued:
     @staticmethod
     def of_file(path: str) -> Continued: ...
@@ -59,6 +64,7 @@ class Engine:
         continued: Continued | None,
         keep_rows: int | None,
         keep_tokens: int | None,
+        region: Region | None,
         fit: str | None,
     ) -> None: ...
     def decode(self, codes: NDArray[np.int32]) -> NDArray[np.uint8]: ...

@@ -21,7 +21,7 @@ from PIL import Image
 
 from . import _native
 from .error import USAGE, Error
-from .keep import Kept, continued, on_white
+from .keep import Kept, Region, continued, on_white
 
 _log = logging.getLogger("lamplighter")
 
@@ -152,6 +152,10 @@ class TextToImage:
         keep: Kept | None = None,
         keep_rows: int | None = None,
         keep_tokens: int | None = None,
+        region: Region | None = None,
+        behind: str | None = None,
+        candidates: int | None = None,
+        pick: str | None = None,
         fit: str | None = None,
         on_row: Callable[[int, int, NDArray[np.int32]], object] | None = None,
         progress: bool | Callable[[int, int], object] = False,
@@ -164,10 +168,16 @@ class TextToImage:
         prompts: captions, or class numbers for class-conditional bundles.
         method: one of `methods()`; None: ar.
         seed: the seed of the first image, from which the others count up; or one seed per image; -1: random.
-        keep: another image that all images begin with: a path or the bytes of a PNG file or of a file of codes, an
+        keep: another image, of which all images keep tokens: a path or the bytes of a PNG file or of a file of codes, an
             image, pixels in uint8 (height, width, 3 or 4), or codes (rows, columns). PNG files, images and pixels
             need a bundle with an image encoder.
         keep_rows, keep_tokens: how much of it: rows of tokens, or tokens row by row. The rest is generated.
+        region: in place of them, what is not kept: x, y, width, height of a rectangle in pixels, rounded outwards to
+            whole tokens. The model sees what lies above and to the left of a token, not what comes later.
+        behind: what lies right of the region and below it: keep (None), or redraw, which generates it, too.
+        candidates: how often the region is generated (None: once). One of them is picked, by the probability of the
+            kept tokens that come after the first new one.
+        pick: best (None), the likeliest candidate, or sample, one by its probability.
         fit: how a kept image of another size gets the one that is generated: crop (None), pad or stretch.
         on_row: called as on_row(image, row, codes) when a row of tokens is complete, row by row; codes is
             (row + 1, columns), all rows so far, which `decode` turns into an image.
@@ -181,7 +191,16 @@ class TextToImage:
             "cfg_interval": cfg_interval, "negative_prompt": negative_prompt, "width": width, "height": height,
         }  # fmt: skip
         records = [_record(*generated, options) for generated in _images(prompts, seed)]
-        begins = continued(keep, keep_rows, keep_tokens, fit)
+        begins = continued(
+            keep,
+            keep_rows,
+            keep_tokens,
+            region,
+            fit,
+            behind=behind,
+            candidates=candidates,
+            pick=pick,
+        )
         results: list[Result] = []
 
         def on_result(

@@ -1,9 +1,10 @@
-"""Other images that images begin with: files, bytes, images of Pillow, arrays of pixels and of codes."""
+"""Other images of which images keep tokens: files, bytes, images of Pillow, arrays of pixels and of codes."""
 
 from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -26,17 +27,50 @@ def on_white(image: Image.Image) -> NDArray[np.uint8]:
     return np.asarray(image.convert("RGB"))
 
 
+Region = Sequence[int]
+"""x, y, width, height in pixels."""
+
+
 def continued(
-    keep: Kept | None, rows: int | None, tokens: int | None, fit: str | None
-) -> tuple[_native.Continued | None, int | None, int | None, str | None]:
-    """What images begin with, for the engine."""
-    given = (("keep_rows", rows), ("keep_tokens", tokens), ("fit", fit))
-    if keep is not None:
-        return _other(keep), *(_whole(*amount) for amount in given[:2]), fit
-    for name, value in given:
+    keep: Kept | None,
+    rows: int | None,
+    tokens: int | None,
+    region: Region | None,
+    fit: str | None,
+    **of_region: Any,
+) -> tuple[_native.Continued | None, int | None, int | None, _native.Region | None, str | None]:
+    """What images keep of another one, for the engine. `of_region`: how a region is generated, None is the default."""
+    given = {"keep_rows": rows, "keep_tokens": tokens, "region": region, "fit": fit}
+    for name, value in {**given, **of_region}.items() if keep is None else ():
         if value is not None:
             raise Error(f"{name}: got {value!r}, expected keep beside it: what is kept", USAGE)
-    return None, None, None, None
+    for name, value in of_region.items():
+        if value is not None and region is None:
+            raise Error(f"{name}: got {value!r}, expected region beside it", USAGE)
+    if keep is None:
+        return None, None, None, None, None
+    amounts = _whole("keep_rows", rows), _whole("keep_tokens", tokens)
+    return _other(keep), *amounts, _rectangle(region, **of_region), fit
+
+
+def _rectangle(
+    region: Region | None, behind: str | None, candidates: int | None, pick: str | None
+) -> _native.Region | None:
+    if region is None:
+        return None
+    try:
+        sides = [operator.index(side) for side in region]
+    except TypeError:
+        sides = []
+    if len(sides) != 4 or any(abs(side) >= 2**31 for side in sides):
+        raise Error(f"region: got {region!r}, expected x, y, width, height: pixels", USAGE)
+    count = _whole("candidates", 1 if candidates is None else candidates)
+    if count is None or abs(count) >= 2**31:
+        raise Error(f"candidates: got {candidates!r}, expected a smaller number", USAGE)
+    for name, word in (("behind", behind), ("pick", pick)):
+        if word is not None and not isinstance(word, str):
+            raise Error(f"{name}: got {word!r}, expected a word", USAGE)
+    return _native.Region(*sides, behind or "keep", count, pick or "best")
 
 
 def _whole(name: str, value: int | None) -> int | None:
