@@ -67,12 +67,10 @@ void read_format(JsonReader& reader, ImageFormat& format) {
   if (format.name != "png") format.quality = format.name == "jpeg" ? std::max(1, quality) : quality;
 }
 
-void read_idle_fields(JsonReader& reader, const RequestRules& rules, ImagesWanted& wanted) {
+void read_idle_fields(JsonReader& reader, ImagesWanted& wanted) {
   if (reader.has("user")) reader.text("user");
   for (const char* key : kIdle) {
-    if (!reader.has(key)) continue;
-    const bool is_auto = rules.strict ? reader.text(key) == "auto" : reader.value(key) == "auto";
-    if (!is_auto) wanted.unused.emplace_back(key);
+    if (reader.has(key) && reader.text(key) != "auto") wanted.unused.emplace_back(key);
   }
 }
 
@@ -162,7 +160,7 @@ ImagesWanted parse_generations(std::string_view body, const RequestRules& rules)
     wanted.stream = reader.has("stream") && reader.boolean("stream");
     if (reader.has("partial_images")) wanted.partial_images = reader.integer("partial_images", 0, 256);
     read_format(reader, wanted.format);
-    read_idle_fields(reader, rules, wanted);
+    read_idle_fields(reader, wanted);
     read_deadline(reader, rules.limits, wanted);
     read_method(reader, wanted);
     wanted.request.seed = read_request_fields(reader, wanted.request).value_or(random_seed());

@@ -262,7 +262,7 @@ def test_what_is_refused(reader: Server, fields: dict[str, Any], words: str) -> 
         ({"image[]": IMAGE, "keep_rows": 1}, "got several, expected one"),
         ({"keep_rows": "two"}, "keep_rows"),
         ({"keep_rows": 1, "fit": "squeeze"}, "fit: got 'squeeze'"),
-        ({"keep_rows": 1, "colour": "red"}, "colour"),
+        ({"keep_rows": 1, "sede": 3}, "did you mean seed"),
         ({"keep_rows": 1, "prompt": None}, "prompt"),
         ({"keep_rows": 1, "n": 100}, "n: got 100"),
     ],
