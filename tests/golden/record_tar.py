@@ -50,10 +50,12 @@ class Shape:
     top_k: int = 12
     top_p: float = 0.9
     text_pieces: int = 300
+    table: float = 1.0  # size of the numbers of the embedding
+    gain: float = 1.0  # of the products
 
 
 SHAPES = {
-    "tiny": Shape(),
+    "tiny": Shape(table=0.2, gain=3.0),  # else the head, which is the table, repeats the last code
     "wide": Shape(
         sides=(9, 4), codes=300, top_k=64, top_p=0.95,
         model={"hidden_size": 96, "num_attention_heads": 6, "num_key_value_heads": 3, "num_hidden_layers": 3,
@@ -111,21 +113,18 @@ def draw(shape: Shape, ids: int, seed: int) -> Qwen2ForCausalLM:
     model = Qwen2ForCausalLM(Qwen2Config(**sizes)).eval()
     random = torch.Generator().manual_seed(seed)
     for name, tensor in sorted(model.state_dict().items()):
-        tensor.copy_(drawn(name, tensor, random).bfloat16().float())
+        tensor.copy_(drawn(name, tensor, shape, random).bfloat16().float())
     model.tie_weights()
     return model
 
 
-def drawn(name: str, tensor: Tensor, random: torch.Generator) -> Tensor:
-    """Numbers that keep the size of what passes, so that no part can be left out unseen.
-
-    The table is small and products are large, because a head that is tied to the table repeats the last code.
-    """
+def drawn(name: str, tensor: Tensor, shape: Shape, random: torch.Generator) -> Tensor:
+    """Numbers that keep the size of what passes, so that no part can be left out unseen."""
     noise = torch.randn(tensor.shape, generator=random)
     if "embed" in name:
-        return 0.2 * noise
+        return shape.table * noise
     if tensor.dim() > 1:
-        return 3 * noise * tensor[0].numel() ** -0.5
+        return shape.gain * noise * tensor[0].numel() ** -0.5
     is_scale = "norm" in name and name.endswith("weight")
     return (1.0 if is_scale else 0.0) + (0.1 if is_scale else 0.4) * noise
 
