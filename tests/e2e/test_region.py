@@ -38,7 +38,7 @@ def saved(cli: Cli, demo_bundle: Path, tmp_path: Path) -> Path:
     return tmp_path / "boat.json"
 
 
-@pytest.mark.parametrize("method", ["ar", "eagle", "eagle-2", "sjd", "ngram", "self"])
+@pytest.mark.parametrize("method", ["ar", "eagle-2", "flash", "refine", "sjd", "ngram", "self"])
 def test_a_part_of_a_greedy_image_is_its_own(
     cli: Cli, demo_bundle: Path, saved: Path, tmp_path: Path, method: str
 ) -> None:

@@ -36,43 +36,43 @@ std::size_t pick_candidate(const std::vector<double>& scores, const std::string&
   return first;
 }
 
-Candidates::Candidates(const ResolvedRequest& request, Condition condition)
+RegionCandidates::RegionCandidates(const ResolvedRequest& request, Condition condition)
     : condition_(std::move(condition)),
       request_{request.sampling, request.seed, request.kept},
       count_(static_cast<std::size_t>(request.candidates)),
       pick_(request.pick) {}
 
-DecodeRequest Candidates::begin(std::int64_t number) {
+DecodeRequest RegionCandidates::begin(std::int64_t number) {
   DecodeRequest own = request_;
   own.seed = candidate_seed(request_.seed, numbers_.size());
   numbers_.push_back(number);
   return own;
 }
 
-void Candidates::complete(std::int64_t number, RecordedImage record, double log_probability) {
+void RegionCandidates::complete(std::int64_t number, RecordedImage record, double log_probability) {
   records_.insert_or_assign(number, std::move(record));
   scores_[number] = log_probability;
 }
 
-std::int64_t Candidates::tokens() const {
+std::int64_t RegionCandidates::tokens() const {
   std::int64_t sum = 0;
   for (const auto& [number, tokens] : tokens_) sum += tokens;
   return mean(sum);
 }
 
-std::int64_t Candidates::shown() const {
+std::int64_t RegionCandidates::shown() const {
   for (const std::int64_t number : numbers_) {
     if (records_.count(number) == 0) return number;
   }
   return numbers_.empty() ? -1 : numbers_.front();
 }
 
-const RecordedImage* Candidates::record(std::int64_t number) const {
+const RecordedImage* RegionCandidates::record(std::int64_t number) const {
   const auto found = records_.find(number);
   return found == records_.end() ? nullptr : &found->second;
 }
 
-RecordedImage Candidates::take() {
+RecordedImage RegionCandidates::take() {
   if (!are_compared()) return std::move(records_.begin()->second);
   std::vector<double> scores;
   std::int64_t passes = 0;

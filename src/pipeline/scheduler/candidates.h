@@ -14,9 +14,9 @@ namespace lamplighter {
 
 // The candidates of an image in work, which differ in their seeds. One is picked by the probability of what
 // the image keeps (kept_log_probability). An image without a region has one.
-class Candidates {
+class RegionCandidates {
  public:
-  Candidates(const ResolvedRequest& request, Condition condition);
+  RegionCandidates(const ResolvedRequest& request, Condition condition);
 
   const Condition& condition() const { return condition_; }
   const DecodeRequest& request() const { return request_; }  // of the first

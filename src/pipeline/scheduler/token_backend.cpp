@@ -80,7 +80,7 @@ void TokenBackend::begin(const std::vector<const ResolvedRequest*>& requests,
                          const std::vector<PromptPointer>& upcoming) {
   Stopwatch watch;
   for (const ResolvedRequest* request : requests)
-    images_.emplace(begun_++, Candidates(*request, reader_.read(request->prompt)));
+    images_.emplace(begun_++, RegionCandidates(*request, reader_.read(request->prompt)));
   const std::int64_t first = numbers_;
   begin_candidates();
   reader_.read_ahead(upcoming);
@@ -130,7 +130,7 @@ Step TokenBackend::step() {
   for (const std::int64_t number : complete) complete_candidate(number);
   Step all{{}, report->times.prefill};
   for (auto& [image, step] : steps) {
-    const Candidates& candidates = images_.at(image);
+    const RegionCandidates& candidates = images_.at(image);
     step.tokens = candidates.tokens();
     step.committed = candidates.mean(step.committed);
     step.is_complete = candidates.is_complete();
@@ -140,7 +140,7 @@ Step TokenBackend::step() {
 }
 
 void TokenBackend::complete_candidate(std::int64_t number) {
-  Candidates& candidates = images_.at(work_.at(number));
+  RegionCandidates& candidates = images_.at(work_.at(number));
   RecordedImage record = recorder_.take(number);
   double score = 0;
   if (candidates.are_compared()) {
@@ -154,7 +154,7 @@ void TokenBackend::complete_candidate(std::int64_t number) {
 }
 
 std::vector<std::int32_t> TokenBackend::codes(std::int64_t image) {
-  const Candidates& candidates = images_.at(image);
+  const RegionCandidates& candidates = images_.at(image);
   const std::int64_t number = candidates.shown();
   if (number < 0) return {};
   const RecordedImage* complete = candidates.record(number);

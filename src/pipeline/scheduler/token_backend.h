@@ -47,10 +47,10 @@ class TokenBackend : public Backend {
   DecodeRun run_;
   Recorder recorder_;
   PromptReader reader_;
-  PendingImages pending_;                      // begin with the next step
-  std::int64_t begun_ = 0;                     // images
-  std::map<std::int64_t, Candidates> images_;  // not taken out yet
-  std::int64_t numbers_ = 0;                   // candidates that have begun, as the run numbers them
+  PendingImages pending_;                            // begin with the next step
+  std::int64_t begun_ = 0;                           // images
+  std::map<std::int64_t, RegionCandidates> images_;  // not taken out yet
+  std::int64_t numbers_ = 0;                         // candidates that have begun, as the run numbers them
   std::map<std::int64_t, std::int64_t> work_;  // the images of those that are neither complete nor dropped
 };
 
