@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.bundles.test_bundles import COMMANDS
+from tests.e2e.test_help import COMMANDS
 from tests.e2e.support import METHODS, Cli, Refused
 
 # Calls the function as bash does and prints what it offers; `compopt` works in an interactive shell only.
