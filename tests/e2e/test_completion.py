@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_help import COMMANDS
 from tests.e2e.support import METHODS, Cli, Refused
+from tests.e2e.test_help import COMMANDS
 
 # Calls the function as bash does and prints what it offers; `compopt` works in an interactive shell only.
 CALL = """
