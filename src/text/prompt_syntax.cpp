@@ -94,8 +94,8 @@ std::string_view find_weight(std::string_view text) {
 
 // "BREAK" as a word of its own, which begins a new prompt. In a line of capitals it is a word like others.
 std::string_view find_break(std::string_view text) {
-  constexpr std::string_view kBreak = "BREAK", kGaps = " ,\t\r\n";
-  const auto is_gap = [&](std::size_t at) { return kGaps.find(text[at]) != kNone; };
+  constexpr std::string_view kBreak = "BREAK", kAround = " ,\t\r\n";
+  const auto is_gap = [&](std::size_t at) { return kAround.find(text[at]) != kNone; };
   const auto is_capital = [](std::string_view word) {
     return !word.empty() && std::all_of(word.begin(), word.end(), is_upper);
   };
@@ -104,8 +104,8 @@ std::string_view find_break(std::string_view text) {
     if ((at > 0 && !is_gap(at - 1)) || (end < text.size() && !is_gap(end))) continue;
     const std::string_view left = text.substr(0, text.find_last_not_of(' ', at - 1) + 1);
     const std::string_view right = text.substr(std::min(text.find_first_not_of(' ', end), text.size()));
-    const bool in_capitals = at > 0 && is_capital(left.substr(left.find_last_of(kGaps) + 1));
-    const bool before_capitals = is_capital(right.substr(0, right.find_first_of(kGaps)));
+    const bool in_capitals = at > 0 && is_capital(left.substr(left.find_last_of(kAround) + 1));
+    const bool before_capitals = is_capital(right.substr(0, right.find_first_of(kAround)));
     if (text.size() > kBreak.size() && !in_capitals && !before_capitals)
       return text.substr(at, kBreak.size());
   }
