@@ -120,16 +120,17 @@ TEST(Launches, OfAnAutoregressiveStepBesideItsLayers) {
 TEST(Launches, OfTrees) {
   EXPECT_LE(of_cycle("chain-3") - of_cycle("chain-2"), 16)
       << "a pass of the drafter, and what is sampled from it";
-  EXPECT_LE(of_cycle("chain-1") - operators(shape(1), {}), 22) << "the drafter's pass over new rows";
-  EXPECT_LE(of_cycle("lantern-58") - of_cycle("chain-5"), 11) << "selections among siblings";
-  EXPECT_LE(operators(shape(1), dynamic_method(4, 6, 20)) - of_cycle("chain-5"), 40);
+  EXPECT_LE(of_cycle("chain-1") - operators(shape(1), {}), 21) << "the drafter's pass over new rows";
+  EXPECT_LE(of_cycle("lantern-58") - of_cycle("chain-5"), 12)
+      << "selections among siblings, and the cache, which a chain leaves as it is";
+  EXPECT_LE(operators(shape(1), dynamic_method(4, 6, 20)) - of_cycle("chain-5"), 41);
 }
 
 TEST(Launches, OfWindows) {
-  EXPECT_LE(operators(shape(1), window_method("chain-7")) - operators(shape(1), {}), 15)
+  EXPECT_LE(operators(shape(1), window_method("chain-7")) - operators(shape(1), {}), 14)
       << "whatever the window's length";
   EXPECT_LE(operators(shape(1), window_method("fan-3-2-7")) - operators(shape(1), window_method("chain-7")),
-            24);
+            25);
 }
 
 TEST(Launches, OfRowParallelDecoding) {
