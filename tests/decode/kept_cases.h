@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "decode/recorder.h"
 #include "draft/lookup/lookahead.h"
 #include "draft/lookup/ngram.h"
 #include "tests/decode/loop_distribution.h"
@@ -72,6 +73,34 @@ inline SyntheticShape kept_shape(bool row_ends) {
   shape.vocabulary = 12;
   shape.weight_scale = 1.5;
   return shape;
+}
+
+// Of a run with two slots, guided; the grid outlives it.
+inline RunShape two_slots(const Toy& toy, const Grid& grid) {
+  RunShape shape;
+  shape.grid = &grid;
+  shape.images = 2;
+  shape.prompt_length = toy.target.manifest().prompt->length;
+  shape.guided = true;
+  return shape;
+}
+
+// What the recorder says of greedy images in such a run.
+inline std::vector<RecordedImage> recorded(const Toy& toy, const std::vector<DecodeRequest>& requests) {
+  const Grid grid = toy.grid();
+  const auto count = static_cast<std::int64_t>(requests.size());
+  Queue queue{toy, count, [&](std::int64_t number) { return requests[static_cast<std::size_t>(number)]; }};
+  const Method method = static_method(preset_tree("chain-3"), "exact", true);
+  Recorder recorder(method);
+  for (std::int64_t image = 0; image < count; ++image)
+    recorder.of(image).keep(requests[static_cast<std::size_t>(image)].kept);
+  decode(toy.models(), method, two_slots(toy, grid), queue, [&](const Report& report) {
+    recorder.add(report);
+    return true;
+  });
+  std::vector<RecordedImage> records;
+  for (std::int64_t image = 0; image < count; ++image) records.push_back(recorder.take(image));
+  return records;
 }
 
 }  // namespace lamplighter::test

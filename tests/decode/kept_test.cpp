@@ -126,25 +126,10 @@ TEST(LosslessDistribution, DependsOnKeptTokens) {
 TEST(Recorder, CountsKeptTokensApart) {
   at::set_num_threads(1);
   const Toy toy(kept_shape(true));
-  const Grid grid = toy.grid();
   const at::Tensor whole = continued(toy, {}, keeping(at::zeros({7, 20}, at::kLong), kNone, 0));
-  const std::vector<DecodeRequest> requests = keeping(whole, kCounts, 0);
-  Queue queue{toy, 7, [&](std::int64_t number) { return requests[static_cast<std::size_t>(number)]; }};
-  const Method method = static_method(preset_tree("chain-3"), "exact", true);
-  Recorder recorder(method);
-  for (std::int64_t image = 0; image < 7; ++image)
-    recorder.of(image).keep(requests[static_cast<std::size_t>(image)].kept);
-  RunShape shape;
-  shape.grid = &grid;
-  shape.images = 2;
-  shape.prompt_length = toy.target.manifest().prompt->length;
-  shape.guided = true;
-  decode(toy.models(), method, shape, queue, [&](const Report& report) {
-    recorder.add(report);
-    return true;
-  });
+  const std::vector<RecordedImage> records = recorded(toy, keeping(whole, kCounts, 0));
   for (std::int64_t image = 0; image < 7; ++image) {
-    const RecordedImage record = recorder.take(image);
+    const RecordedImage& record = records[static_cast<std::size_t>(image)];
     const std::int64_t kept = kCounts[static_cast<std::size_t>(image)];
     const auto* codes = whole.const_data_ptr<std::int64_t>() + image * 20;
     EXPECT_THAT(record.codes, ::testing::ElementsAreArray(codes, codes + 20)) << image;

@@ -163,31 +163,15 @@ TEST(KeptLogProbability, IsThatOfGivenTokensBehindTheFirstNewOne) {
 TEST(Recorder, CountsPartsOfAnImage) {
   at::set_num_threads(1);
   const Toy toy(kept_shape(true));
-  const Grid grid = toy.grid();
   const at::Tensor whole = whole_images(toy, 0);
-  const std::vector<DecodeRequest> requests = missing(whole, 0);
-  const auto count = static_cast<std::int64_t>(requests.size());
-  Queue queue{toy, count, [&](std::int64_t number) { return requests[static_cast<std::size_t>(number)]; }};
-  const Method method = static_method(preset_tree("chain-3"), "exact", true);
-  Recorder recorder(method);
-  for (std::int64_t image = 0; image < count; ++image)
-    recorder.of(image).keep(requests[static_cast<std::size_t>(image)].kept);
-  RunShape shape;
-  shape.grid = &grid;
-  shape.images = 2;
-  shape.prompt_length = toy.target.manifest().prompt->length;
-  shape.guided = true;
-  decode(toy.models(), method, shape, queue, [&](const Report& report) {
-    recorder.add(report);
-    return true;
-  });
+  const std::vector<RecordedImage> records = recorded(toy, missing(whole, 0));
   const std::vector<std::int64_t> parts{2, 2, 4, 4, 1, 2, 1};
-  for (std::int64_t image = 0; image < count; ++image) {
-    const auto at = static_cast<std::size_t>(image);
-    const RecordedImage record = recorder.take(image);
+  ASSERT_EQ(records.size(), parts.size());
+  for (std::size_t at = 0; at < records.size(); ++at) {
+    const RecordedImage& record = records[at];
     const Statistics& statistics = record.statistics;
-    const auto* codes = whole.const_data_ptr<std::int64_t>() + image * 20;
-    EXPECT_THAT(record.codes, ::testing::ElementsAreArray(codes, codes + 20)) << image;
+    const auto* codes = whole.const_data_ptr<std::int64_t>() + static_cast<std::int64_t>(at) * 20;
+    EXPECT_THAT(record.codes, ::testing::ElementsAreArray(codes, codes + 20)) << at;
     EXPECT_EQ(statistics.tokens, static_cast<std::int64_t>(kMissing[at].size()));
     EXPECT_EQ(statistics.kept, 20 - statistics.tokens);
     EXPECT_EQ(statistics.prefills, parts[at]);
@@ -203,13 +187,8 @@ TEST(Run, GivesUpAnImageBetweenTwoParts) {
   const Grid grid = toy.grid();
   const at::Tensor whole = whole_images(toy, 0);
   const std::vector<DecodeRequest> all = missing(whole, 0);
-  RunShape shape;
-  shape.grid = &grid;
-  shape.images = 2;
-  shape.prompt_length = toy.target.manifest().prompt->length;
-  shape.guided = true;
   const Method method;
-  DecodeRun run(toy.models(), method, shape);
+  DecodeRun run(toy.models(), method, two_slots(toy, grid));
   std::optional<Report> report = run.step({toy.prompts({2, 3}, true), {all[2], all[3]}});
   ASSERT_TRUE(report);
   EXPECT_EQ(report->images[1].steps, 5);  // its first part is complete

@@ -18,7 +18,7 @@ from models.llamagen.config import GPTConfig
 from tests.e2e.browser import CHROMIUM, Browser
 from tests.e2e.continuous_bundle import write_continuous
 from tests.e2e.families import TOKEN_FAMILIES
-from tests.e2e.support import CODES, Cli, Refused, Result, add_drafter, export_bundle
+from tests.e2e.support import CAPTION, CODES, Cli, Refused, Result, add_drafter, export_bundle
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -146,6 +146,15 @@ def generate(cli: Cli, drafter_bundle: Path) -> Any:
         return [json.loads(line) for line in result.stdout.splitlines()]
 
     return run
+
+
+@pytest.fixture
+def saved(cli: Cli, demo_bundle: Path, tmp_path: Path) -> Path:
+    """The codes of an image of the demo, at temperature 0."""
+    words = ("-p", CAPTION, "--temperature", 0, "--save-codes", "boat.json", "-o", "boat.png")
+    result = cli("generate", *words, model=demo_bundle)
+    assert result.returncode == 0, result.stderr
+    return tmp_path / "boat.json"
 
 
 @pytest.fixture(scope="module")

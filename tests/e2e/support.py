@@ -34,6 +34,7 @@ from models.llamagen.config import GPTConfig, VQConfig
 from models.llamagen.gpt import GPT
 from models.llamagen.vq import VQModel
 
+CAPTION = "a red boat on the sea at dawn"
 CODES = 40
 SIDE = 32  # pixels of an image: 4 x 4 tokens
 
@@ -180,3 +181,8 @@ def pixels(path: Path | BinaryIO) -> bytes:
 def texts(path: Path) -> dict[str, str]:
     with Image.open(path) as image:
         return dict(image.text)
+
+
+def codes(path: Path) -> list[list[int]]:
+    """Of every image in a file of --save-codes."""
+    return [image["codes"] for image in json.loads(path.read_text())["images"]]

@@ -8,22 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support import Cli, Refused, pixels, texts
-
-CAPTION = "a red boat on the sea at dawn"
-
-
-def codes(path: Path) -> list[list[int]]:
-    return [image["codes"] for image in json.loads(path.read_text())["images"]]
-
-
-@pytest.fixture
-def saved(cli: Cli, demo_bundle: Path, tmp_path: Path) -> Path:
-    """The codes of an image of the demo, at temperature 0."""
-    words = ("-p", CAPTION, "--temperature", 0, "--save-codes", "boat.json", "-o", "boat.png")
-    result = cli("generate", *words, model=demo_bundle)
-    assert result.returncode == 0, result.stderr
-    return tmp_path / "boat.json"
+from tests.e2e.support import CAPTION, Cli, Refused, codes, pixels, texts
 
 
 @pytest.mark.parametrize(

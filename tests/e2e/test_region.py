@@ -8,15 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support import Cli, Refused, pixels, texts
+from tests.e2e.support import CAPTION, Cli, Refused, codes, pixels, texts
 
-CAPTION = "a red boat on the sea at dawn"
 SIDE = 16  # tokens of a row of the demo, and pixels of a token
 REGION = "96,80,64,48"  # tokens 6 .. 9 of the rows 5 .. 7
-
-
-def codes(path: Path) -> list[list[int]]:
-    return [image["codes"] for image in json.loads(path.read_text())["images"]]
 
 
 def inside(index: int) -> bool:
@@ -27,15 +22,6 @@ def inside(index: int) -> bool:
 def kept_by_redraw(index: int) -> bool:
     row, column = divmod(index, SIDE)
     return row < 5 or (row < 8 and column < 6)
-
-
-@pytest.fixture
-def saved(cli: Cli, demo_bundle: Path, tmp_path: Path) -> Path:
-    """The codes of an image of the demo, at temperature 0."""
-    words = ("-p", CAPTION, "--temperature", 0, "--save-codes", "boat.json", "-o", "boat.png")
-    result = cli("generate", *words, model=demo_bundle)
-    assert result.returncode == 0, result.stderr
-    return tmp_path / "boat.json"
 
 
 @pytest.mark.parametrize("method", ["ar", "eagle-2", "flash", "refine", "sjd", "ngram", "self"])

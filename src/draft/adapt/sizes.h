@@ -57,9 +57,9 @@ class SizeRule {
 };
 
 // Trees by bisection, after ADT-Tree (Lei et al. 2025, arXiv 2512.21857). A tree begins with the size of its
-// left neighbour, in a row's first position with that of the neighbour above. A cycle that accepts more than
-// half of the depth moves the depth half-way to the largest and the width half-way to the smallest, so that
-// easy positions get deep trees; another cycle does the opposite, and hard positions get wide ones. The
+// left neighbour, in a row's first position with the size of its neighbour above. A cycle that accepts more
+// than half of the depth moves the depth half-way to the largest and the width half-way to the smallest, so
+// that easy positions get deep trees; another cycle does the opposite, and hard positions get wide ones. The
 // abstract names the horizontal neighbour and the bisection, and the public code has no part of the rule; one
 // half as the bound, and halves of what is left to either end, are ours.
 std::unique_ptr<SizeRule> bisected_sizes(const Neighbourhood& beside, const DraftSize& least,

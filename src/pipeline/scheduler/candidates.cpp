@@ -78,7 +78,7 @@ RecordedImage RegionCandidates::take() {
   std::int64_t passes = 0;
   for (const std::int64_t number : numbers_) {
     scores.push_back(scores_.at(number));
-    passes += records_.at(number).statistics.target_passes + 1;  // that of the score
+    passes += records_.at(number).statistics.target_passes + 1;  // one pass scores it
   }
   const std::size_t picked = pick_candidate(scores, pick_, request_.seed);
   RecordedImage record = std::move(records_.at(numbers_[picked]));
