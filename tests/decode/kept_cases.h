@@ -85,7 +85,7 @@ inline RunShape two_slots(const Toy& toy, const Grid& grid) {
   return shape;
 }
 
-// What the recorder says of greedy images in such a run.
+// What the recorder says of greedy images in a run with two slots.
 inline std::vector<RecordedImage> recorded(const Toy& toy, const std::vector<DecodeRequest>& requests) {
   const Grid grid = toy.grid();
   const auto count = static_cast<std::int64_t>(requests.size());
