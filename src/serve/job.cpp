@@ -41,6 +41,11 @@ bool Job::is_wanted() const {
   return !cancelled_ && !interrupted_ && !error_;
 }
 
+std::size_t Job::results() const {
+  const std::lock_guard lock(mutex_);
+  return complete_;
+}
+
 bool Job::has_result(std::size_t image) const {
   const std::lock_guard lock(mutex_);
   return results_[image].has_value();

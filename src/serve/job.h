@@ -58,6 +58,7 @@ class Job {
   // The result of an image that is complete. It stays as it is.
   const Result& result(std::size_t image) const { return *results_[image]; }
   bool has_result(std::size_t image) const;
+  std::size_t results() const;  // images that are complete
 
   // The tokens of an image so far, where the job follows; no grid: none.
   struct Part {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "pipeline/region.h"
@@ -67,11 +68,18 @@ void Queue::fail(const HttpError& error) {
 
 Queue::State Queue::state() const {
   const std::lock_guard lock(mutex_);
-  State state{waiting_.size(), in_work_.size(), 0, 0, image_s_};
+  State state;
+  state.waiting = waiting_.size();
+  state.in_work = in_work_.size();
+  state.image_s = image_s_;
+  std::set<const Job*> jobs;
+  for (const QueuedImage& entry : waiting_) jobs.insert(entry.job.get());
   for (const auto& [number, entry] : in_work_) {
     state.tokens_done += entry.done;
     state.tokens_in_work += entry.total;
+    jobs.insert(entry.job.get());
   }
+  for (const Job* job : jobs) state.complete += job->results();
   return state;
 }
 

@@ -41,6 +41,7 @@ class Queue : public RequestSource {
   struct State {
     std::size_t waiting = 0, in_work = 0;              // images
     std::int64_t tokens_done = 0, tokens_in_work = 0;  // of those in work
+    std::size_t complete = 0;                          // images of jobs that have others in work or waiting
     double image_s = 0;                                // between two images lately; 0: not known
   };
   State state() const;

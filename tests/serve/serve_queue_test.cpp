@@ -187,6 +187,17 @@ TEST_F(ServeQueueTest, NewsTellWhatCameSinceTheLast) {
   EXPECT_TRUE(updates[0].committed.empty());
 }
 
+TEST_F(ServeQueueTest, StateCountsCompleteImagesWhileOthersOfTheirJobAreLeft) {
+  const auto pair = submit(2), single = submit(1);
+  const std::uint64_t first = take(), second = take(), third = take();
+  EXPECT_EQ(queue_.state().complete, 0U);
+  queue_.complete(first, Result());
+  queue_.complete(third, Result());
+  EXPECT_EQ(queue_.state().complete, 1U);  // of the pair
+  queue_.complete(second, Result());
+  EXPECT_EQ(queue_.state().complete, 0U);
+}
+
 TEST_F(ServeQueueTest, AnInterruptKeepsWhatIsThere) {
   const auto job = submit(2);
   const std::uint64_t first = take(), second = take();

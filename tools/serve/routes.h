@@ -104,6 +104,7 @@ class Routes : public HttpHandler {
   void interrupt(const HttpRequest& asked);
   void progress(const HttpRequest& asked, HttpResponse& response);
   std::string current_image();
+  bool has_webui_work();
   void png_info(const HttpRequest& asked, HttpResponse& response);
 
   Service& service_;

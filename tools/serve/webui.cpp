@@ -74,6 +74,11 @@ void Routes::webui_images(ImagesWanted wanted, const Json& parameters, const Htt
   send(response, {{"images", std::move(images)}, {"parameters", parameters}, {"info", to_text(info)}});
 }
 
+bool Routes::has_webui_work() {
+  const std::lock_guard lock(work_mutex_);
+  return std::any_of(work_.begin(), work_.end(), [](const WebuiWork& one) { return !one.job.expired(); });
+}
+
 // Ends the images that the same client asked for: one client cannot stop the images of others.
 void Routes::interrupt(const HttpRequest& asked) {
   const std::lock_guard lock(work_mutex_);
@@ -110,18 +115,25 @@ std::string Routes::current_image() {
 
 void Routes::progress(const HttpRequest& asked, HttpResponse& response) {
   Queue::State sum;
-  double rest_s = 0;
+  double images = 0, done = 0, rest_s = 0;
   for (const auto& model : service_.models()) {
     const Queue::State state = model->queue.state();
     sum.waiting += state.waiting;
     sum.in_work += state.in_work;
     sum.tokens_done += state.tokens_done;
     sum.tokens_in_work += state.tokens_in_work;
-    rest_s += state.image_s * static_cast<double>(state.waiting + state.in_work);
+    sum.complete += state.complete;
+    const double begun = state.tokens_in_work > 0 ? static_cast<double>(state.in_work) *
+                                                        static_cast<double>(state.tokens_done) /
+                                                        static_cast<double>(state.tokens_in_work)
+                                                  : 0;
+    const auto rest = static_cast<double>(state.waiting + state.in_work);
+    images += static_cast<double>(state.complete) + rest;
+    done += static_cast<double>(state.complete) + begun;
+    rest_s += state.image_s * (rest - begun);
   }
-  const double share = sum.tokens_in_work > 0
-                           ? static_cast<double>(sum.tokens_done) / static_cast<double>(sum.tokens_in_work)
-                           : 0;
+  const bool answers = has_webui_work();  // images that are complete become files
+  const double share = images > 0 ? done / images : answers ? 1 : 0;
   const std::string skips = lower_case(asked.parameter("skip_current_image").value_or("false"));
   const std::string image = skips == "true" || skips == "1" ? "" : current_image();
   send(response, {{"progress", share},
@@ -130,10 +142,10 @@ void Routes::progress(const HttpRequest& asked, HttpResponse& response) {
                    {{"skipped", false},
                     {"interrupted", false},
                     {"stopping_generation", false},
-                    {"job", sum.in_work > 0 ? "txt2img" : ""},
-                    {"job_count", sum.in_work + sum.waiting},
+                    {"job", images > 0 || answers ? "txt2img" : ""},
+                    {"job_count", sum.complete + sum.in_work + sum.waiting},
                     {"job_timestamp", "0"},
-                    {"job_no", 0},
+                    {"job_no", sum.complete},
                     {"sampling_step", sum.tokens_done},
                     {"sampling_steps", sum.tokens_in_work}}},
                   {"current_image", image.empty() ? Json(nullptr) : Json(image)},

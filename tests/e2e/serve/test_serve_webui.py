@@ -142,6 +142,24 @@ def test_an_image_in_work_is_shown_and_interrupted(start: Start) -> None:
     assert server.metric("queue_images") == 0
 
 
+def test_progress_counts_all_images_of_a_request(start: Start) -> None:
+    """A client's bar rises from 0 to 1 once, however many images run side by side."""
+    server = start("-t", 1, "--batch-size", 2, model=DEMO)
+    body = {"prompt": PROMPT, "sampler_name": "ar", "batch_size": 6}
+    asking = threading.Thread(target=lambda: server.post(TXT2IMG, body))
+    asking.start()
+    states: list[tuple[float, int]] = []
+    while asking.is_alive():
+        answer = server.get(SDAPI + "progress?skip_current_image=true").json
+        if answer["state"]["job"] and asking.is_alive():
+            assert answer["state"]["job_count"] in (6, 0)
+            states.append((answer["progress"], answer["state"]["job_no"]))
+    shares = [share for share, _ in states]
+    assert shares == sorted(shares) and shares[0] < 0.3 and shares[-1] > 0.7
+    assert {2, 4} <= {number for _, number in states}
+    assert server.get(SDAPI + "progress").json["progress"] == 0
+
+
 def test_webuiapi(plain: Server) -> None:
     webuiapi = pytest.importorskip("webuiapi")
     api = webuiapi.WebUIApi(host=plain.host, port=plain.port)
