@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up what is missing, then runs the tests.
 #   scripts/test.sh               all of them
-#   scripts/test.sh golden        recorded results of the reference programs only; LAMPLIGHTER_GOLDEN = their folder
+#   scripts/test.sh golden        recorded results of the official programs only; LAMPLIGHTER_GOLDEN = their folder
 #   scripts/test.sh SELECTION...  folders of C++ tests (a ctest pattern), Python test files or folders
 # If nvcc is found, builds with and without CUDA kernels, and tests the operators of both builds.
 set -euo pipefail

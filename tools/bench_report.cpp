@@ -1,4 +1,4 @@
-#include "bench_report.h"
+#include "tools/bench_report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "bench/machine/published.h"
 #include "bench/report/json.h"
-#include "terminal.h"
+#include "tools/terminal.h"
 
 namespace lamplighter::cli {
 

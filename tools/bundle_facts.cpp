@@ -1,4 +1,4 @@
-#include "bundle_facts.h"
+#include "tools/bundle_facts.h"
 
 #include "bundle/draft_kinds.h"
 #include "bundle/modules/continuous.h"

@@ -1,10 +1,10 @@
-#include "completion.h"
+#include "tools/completion.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "help.h"
-#include "values.h"
+#include "tools/help.h"
+#include "tools/values.h"
 
 namespace lamplighter::cli {
 namespace {

@@ -6,9 +6,9 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/message.h"
-#include "flags.h"
 #include "lamplighter/error.h"
-#include "usage.h"
+#include "tools/flags.h"
+#include "tools/usage.h"
 
 namespace lamplighter::cli {
 namespace {

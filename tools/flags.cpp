@@ -1,4 +1,4 @@
-#include "flags.h"
+#include "tools/flags.h"
 
 #include <charconv>
 #include <filesystem>
@@ -8,16 +8,16 @@
 
 #include "base/message.h"
 #include "base/suggestion.h"
-#include "bundle_facts.h"
 #include "device/placement.h"
 #include "draft/auto.h"
 #include "draft/options/option_values.h"
 #include "draft/options/options.h"
 #include "draft/registry.h"
-#include "help.h"
 #include "lamplighter/error.h"
-#include "terminal.h"
-#include "values.h"
+#include "tools/bundle_facts.h"
+#include "tools/help.h"
+#include "tools/terminal.h"
+#include "tools/values.h"
 
 namespace lamplighter::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "help.h"
+#include "tools/help.h"
 
 #include <algorithm>
 #include <sstream>

@@ -1,11 +1,11 @@
-#include "known_texts.h"
+#include "tools/known_texts.h"
 
 #include <string>
 #include <vector>
 
-#include "completion.h"
-#include "help.h"
-#include "man_page.h"
+#include "tools/completion.h"
+#include "tools/help.h"
+#include "tools/man_page.h"
 
 namespace lamplighter::cli {
 namespace {

@@ -13,16 +13,16 @@
 
 #include "base/descriptor.h"
 #include "batch/failure.h"
-#include "commands/commands.h"
 #include "device/machine.h"
-#include "help.h"
-#include "known_texts.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
-#include "signals.h"
-#include "terminal.h"
-#include "usage.h"
-#include "values.h"
+#include "tools/commands/commands.h"
+#include "tools/help.h"
+#include "tools/known_texts.h"
+#include "tools/signals.h"
+#include "tools/terminal.h"
+#include "tools/usage.h"
+#include "tools/values.h"
 
 namespace lamplighter::cli {
 namespace {

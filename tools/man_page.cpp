@@ -1,11 +1,11 @@
-#include "man_page.h"
+#include "tools/man_page.h"
 
 #include <algorithm>
 #include <cctype>
 #include <map>
 
-#include "help.h"
 #include "lamplighter/version.h"
+#include "tools/help.h"
 
 namespace lamplighter::cli {
 namespace {

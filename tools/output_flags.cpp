@@ -1,4 +1,4 @@
-#include "output_flags.h"
+#include "tools/output_flags.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "prompt_lines.h"
+#include "tools/prompt_lines.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,8 +8,8 @@
 #include "base/json.h"
 #include "base/message.h"
 #include "draft/options/options.h"
-#include "flags.h"
 #include "pipeline/metadata/request_fields.h"
+#include "tools/flags.h"
 #include "tree/tree.h"
 
 namespace lamplighter::cli {

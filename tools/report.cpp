@@ -1,11 +1,11 @@
-#include "report.h"
+#include "tools/report.h"
 
 #include <algorithm>
 #include <cstddef>
 
 #include "base/format.h"
 #include "pipeline/metadata/metadata.h"
-#include "terminal.h"
+#include "tools/terminal.h"
 
 namespace lamplighter::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "requests.h"
+#include "tools/requests.h"
 
 #include <algorithm>
 #include <string_view>
@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/suggestion.h"
 #include "batch/captions/captions.h"
-#include "help.h"
+#include "tools/help.h"
 
 namespace lamplighter::cli {
 namespace {

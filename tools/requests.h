@@ -7,10 +7,10 @@
 
 #include "base/line_stream.h"
 #include "batch/plan.h"
-#include "flags.h"
 #include "lamplighter/error.h"
 #include "lamplighter/options.h"
-#include "prompt_lines.h"
+#include "tools/flags.h"
+#include "tools/prompt_lines.h"
 
 namespace lamplighter::cli {
 

@@ -1,4 +1,4 @@
-#include "signals.h"
+#include "tools/signals.h"
 
 #include <signal.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-#include "terminal.h"
+#include "tools/terminal.h"
 
 #include <unistd.h>
 

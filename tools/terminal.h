@@ -7,8 +7,8 @@
 
 #include "base/format.h"
 #include "base/line_writer.h"
-#include "flags.h"
 #include "lamplighter/options.h"
+#include "tools/flags.h"
 
 namespace lamplighter::cli {
 

@@ -1,11 +1,11 @@
-#include "usage.h"
+#include "tools/usage.h"
 
 #include <vector>
 
 #include "base/message.h"
 #include "base/suggestion.h"
-#include "help.h"
-#include "values.h"
+#include "tools/help.h"
+#include "tools/values.h"
 
 namespace lamplighter::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "values.h"
+#include "tools/values.h"
 
 #include <algorithm>
 #include <cstdint>

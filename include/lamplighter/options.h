@@ -47,7 +47,7 @@ struct MethodOptions {
   std::string neighbours;      // lantern, lantern++: safetensors or LANTERN's .npy file
   std::string init;            // sjd: what new positions of the window hold
   std::string tail;          // sjd, refine: keep (drafts stay where they may) or fresh (all are sampled anew)
-  std::string zipar;         // clean, or released: missing tokens of the row above are seen as zeros
+  std::string zipar;         // clean, or official: missing tokens of the row above are seen as zeros
   std::string draft_length;  // full, or auto: chains end where the drafter is not sure of them
   std::optional<float> draft_confidence;     // auto: the least product of the drafter's largest probabilities
   std::optional<std::int64_t> draft_layers;  // self: the first layers of the target, which draft

@@ -25,7 +25,7 @@ enum class FilterOrder {
 };
 
 // guide_and_filter: the statistics that turn every row of logits into a distribution, in the conventions of
-// the reference code (LlamaGen's sampler for kAr, the logits warpers that EAGLE uses for kEagle):
+// the official code (LlamaGen's sampler for kAr, the logits warpers that EAGLE uses for kEagle):
 // - guidance: z = u + (c - u) * guidance in fp32 (Ho & Salimans 2022); c itself where guidance is 1 or
 //   c == u.
 // - temperature: softmax of z / max(temperature, 1e-5); 0, in kEagle any up to 1e-5, is greedy: no filter,

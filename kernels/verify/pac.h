@@ -2,7 +2,7 @@
 
 #include "kernels/verify/residual.h"
 
-// The rule official_pac: what the published program of SJD-PAC does.
+// The rule official_pac: what the official program of SJD-PAC does.
 namespace lamplighter::verification {
 
 // Every child is tested against what its earlier siblings leave of the target, as if these had been rejected.

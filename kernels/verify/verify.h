@@ -45,17 +45,17 @@ namespace lamplighter {
 // longest chain of accepted nodes wins, then the most probable, then the first in depth-first order. The last
 // token is sampled from T.
 //
-// official_pac (the reference code of SJD-PAC): every child is tested as by exact, whether the siblings
+// official_pac (the official code of SJD-PAC): every child is tested as by exact, whether the siblings
 // before it were accepted or not: each leaves what its rejection would leave. The longest chain of accepted
 // nodes wins, then the first in depth-first order. The last token comes from what all children of its end
 // leave. An end without children takes it from the row of `draft` that it names, or from T where it names
 // none.
 //
-// The official residuals repeat LANTERN's reference code (sampling branches; static: sampled children,
+// The official residuals repeat LANTERN's official code (sampling branches; static: sampled children,
 // dynamic: deterministic ones, whatever `sampled` says): neighbours join while s <= limit, u * d <= Q
 // accepts, uniforms 1, 2, ... are used in the order of the tests, and a rejection with a neighbour inside the
 // limit strikes out all k + 1 nearest: in e for official-static, in g for the others. Without mass left: all
-// ids. Lumina's reference code verifies ids that are no codes by the syntax of an image: Q is 1 for
+// ids. Lumina's official code verifies ids that are no codes by the syntax of an image: Q is 1 for
 // syntax_ids and 0 for the others; without a neighbour table every id counts as a code.
 //
 // traversal (trees) and block (the chain of first children) verify whole paths and are lossless: Weng et al.,

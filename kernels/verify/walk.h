@@ -20,7 +20,7 @@ LAMPLIGHTER_INLINE bool reads_draft(const VerifyArgs& args) {
   return args.sampled || Bugs::kSampledRuleForDeterministic;
 }
 
-// depth: of the children. tests: uniforms that the reference code has used so far.
+// depth: of the children. tests: uniforms that the official code has used so far.
 template <class Bugs, class Executor>
 LAMPLIGHTER_INLINE Verification verify_children(Executor& executor, const Cycle& cycle, const Row& target,
                                                 int node, int depth, Buffers& buffers, int& tests) {
@@ -82,7 +82,7 @@ LAMPLIGHTER_INLINE Outcome walk(Executor& executor, const Cycle& cycle, Buffers 
 }
 
 // Whether a node can be verified before it is known that the walk gets there: the rules look at nothing above
-// it. The reference code uses up uniforms on the way.
+// it. The official code uses up uniforms on the way.
 LAMPLIGHTER_INLINE bool verifies_alone(const VerifyArgs& args, int64_t image) {
   return args.walk == Walk::nodes && !is_official(args.residual) && args.temperature[image] > 0.0F;
 }

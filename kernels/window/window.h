@@ -25,7 +25,7 @@ struct RenewWindowArgs {
   bool keep;
 };
 
-// renew_fan: the same for a tree with several candidates at its first positions, as the reference code of
+// renew_fan: the same for a tree with several candidates at its first positions, as the official code of
 // SJD-PAC does it (rule official_pac). nodes[k] is the node whose row T is the distribution of entry k of the
 // next window, -1: none. Its first child stays where the uniform of its node accepts it; `left` is then what
 // it leaves of T, else what all of the node's children leave, or T where it has none. The entry's

@@ -19,7 +19,7 @@ namespace ops {
 LAMPLIGHTER_EXPORTED std::tuple<at::Tensor, at::Tensor> renew_window(const ScoredTree& tree,
                                                                      const at::Tensor& count, bool keep);
 
-// The next window as the reference code of SJD-PAC has it; kernels/window/window.h. nodes int64 [I, L]:
+// The next window as the official code of SJD-PAC has it; kernels/window/window.h. nodes int64 [I, L]:
 // the node of `tree` that has the distribution of each entry, or -1; samples fp32 [I, L, K] of [0, 1).
 // Candidates int64 [I, L, K] in their order, -1 where there is none; the probabilities fp32 [I, L, V] that go
 // with them, and those that they were sampled from. tree.draft: probabilities.

@@ -65,7 +65,7 @@ def block_of(state: State, source: str, name: str) -> dict[str, Conv]:
 
 
 def fold(state: State, blocks: int, doublings: int, encoder: bool) -> dict[str, Tensor]:
-    """State of models.emu3.decoder.Emu3VQ, by the authors' names; blocks and doublings: over time."""
+    """State of models.emu3.decoder.Emu3VQ, by the official names; blocks and doublings: over time."""
     kept = {
         name: tensor
         for name, tensor in state.items()

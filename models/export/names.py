@@ -6,7 +6,7 @@ The rules, the same for every family:
   another key is taken, too, if no other key holds any.
 - Each family has a tensor that all its checkpoints have, the anchor. What stands in front of the anchor's
   name is a prefix (`model.`, `first_stage_model.`, ...), which all its tensors share; it is left out.
-- Averaged weights (EMA) beside raw ones are no question where the published program knows which it takes
+- Averaged weights (EMA) beside raw ones are no question where the official program knows which it takes
   (MAR: averaged); elsewhere --weights says it.
 - Which container and prefix were used is printed, and what was left out.
 """
@@ -72,7 +72,7 @@ def unwrap(
 ) -> State:
     """The model's tensors in the content of a file, by the names that its family gives them.
 
-    usual: which weights the published program takes where there are both, "ema" or "model"; base: as in
+    usual: which weights the official program takes where there are both, "ema" or "model"; base: as in
     `settled`.
     """
     state = contained(content, path, anchors, usual)

@@ -41,7 +41,7 @@ def main(arguments: list[str] | None) -> int:
             "--weights",
             choices=("ema", "model"),
             help="which weights of a checkpoint that has both, averaged or raw ones; default: what the "
-            "published program takes, if it takes one of them",
+            "official program takes, if it takes one of them",
         )
     options = parser.parse_args(arguments)
     WEIGHTS.set(options.weights)

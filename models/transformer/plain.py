@@ -1,4 +1,4 @@
-"""The decoder that families share in plain PyTorch: what their published programs compute.
+"""The decoder that families share in plain PyTorch: what their official programs compute.
 
 Shapes: B sequences, L rows, H width. Weights have the names of transformer.decoder.
 """

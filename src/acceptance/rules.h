@@ -30,12 +30,12 @@ enum class Rule {
   grouped,       // Grouped Speculative Decoding (2025): the probability of a group of similar tokens
   lenient,       // Leviathan et al. 2023, appendix A.5: the draft's probabilities count l times, so that no
                  // token is generated more than 1 / l times as often as it should
-  official_pac   // the authors' code of SJD-PAC: the longest chain of nodes, each tested whether its earlier
+  official_pac   // the official code of SJD-PAC: the longest chain of nodes, each tested whether its earlier
                  // siblings were accepted or not
 };
 
 // What is left of the target distribution after a rejection. paper: LANTERN's; optimal: the completion
-// nearest to the target; the others repeat the authors' code of LANTERN.
+// nearest to the target; the others repeat the official code of LANTERN.
 enum class Residual {
   paper,
   optimal,
@@ -83,7 +83,7 @@ enum RuleFlag : unsigned {
   kLossless = 0,
   kLossy = 1,
   kBorrows = 2,            // tokens borrow the probability of their neighbours
-  kOfficialResiduals = 4,  // may leave what the authors' code of LANTERN leaves
+  kOfficialResiduals = 4,  // may leave what the official code of LANTERN leaves
   kCodebook = 8,           // compares the codebook's vectors
   kChosenByNumber = 16,    // its first number alone selects it where the method's rule is exact
   kChains = 32,            // verifies chains alone

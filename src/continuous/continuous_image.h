@@ -56,7 +56,7 @@ struct ContinuousImage {
   std::int64_t sampled = 0;         // tokens that are committed, the first ones of the order
   std::int64_t rounds = 0;          // that it took part in
   bool damaged = false;             // the target's numbers were none: its tokens say nothing
-  ContinuousModel::Chain drafted;   // rule released: behind those, tokens that are not verified yet: [n, C]
+  ContinuousModel::Chain drafted;   // rule official: behind those, tokens that are not verified yet: [n, C]
   Statistics statistics;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 auto method_of(const MethodOptions& method) {
   if (method.rule.empty()) return &advance_parallel;
-  return method.rule == "released" ? &advance_released : &advance_speculative;
+  return method.rule == "official" ? &advance_official : &advance_speculative;
 }
 
 }  // namespace

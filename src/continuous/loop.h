@@ -29,9 +29,9 @@ void advance_parallel(const ContinuousRun& run, const std::vector<ContinuousImag
 // rule exact leaves out the ratio of the variances of the paths, Sigma: both networks walk on the same noise,
 // where that ratio is one. It has the distribution of the target; the paper's does not unless Sigma is 1.
 void advance_speculative(const ContinuousRun& run, const std::vector<ContinuousImage*>& images);
-// Reproduces the released program, which implements neither rule: wider Gaussians verify blocks of means,
+// Reproduces the official program, which implements neither rule: wider Gaussians verify blocks of means,
 // rejected tokens are replaced in place, and the target sees no draft of the block.
-void advance_released(const ContinuousRun& run, const std::vector<ContinuousImage*>& images);
+void advance_official(const ContinuousRun& run, const std::vector<ContinuousImage*>& images);
 
 // Tokens left after pass `pass` of `passes` of an image with `masked` tokens left (MAR's cosine schedule,
 // Li et al. 2024, section 3.4); but for the last pass, which leaves none.

@@ -82,7 +82,7 @@ Method make_method(const MethodOptions& resolved, const Manifest& manifest, cons
   verify.rule = greedy && !traits_of(rule).borrows() ? Rule::exact : rule;
   verify.residual = greedy || resolved.residual.empty() ? Residual::paper : residual_from(resolved.residual);
   verify.sampled = resolved.children == "sampled" && !greedy;
-  if (const ReferenceVariant* variant = entry.variant(verify.rule))
+  if (const OfficialVariant* variant = entry.variant(verify.rule))
     method.draft_method = variant->draft_method;
   const RuleTraits& traits = traits_of(verify.rule);
   if (traits.set != nullptr) traits.set(resolved, verify.numbers);

@@ -28,8 +28,8 @@ struct Prompts {
   at::Tensor drafter_rows = {};
   // For drafters that read the padding in front of captions: the rows after the valid ones are its rows 0, 1,
   // .. and T is the bundle's prompt length, and the most kept tokens more. The target runs them behind the
-  // prompt and what is kept, where a row sees all of that and the padding before it, as in the reference
-  // implementation; the target's own rows do not see them.
+  // prompt and what is kept, where a row sees all of that and the padding before it, as in the official
+  // program; the target's own rows do not see them.
   bool padded = false;
   // int64 [S, T] where images begin with kept tokens: the ids of these, the last valid rows, and -1 in front
   // and behind; else undefined.

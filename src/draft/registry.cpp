@@ -17,7 +17,7 @@
 #include "draft/rows/zipar.h"
 #include "draft/windows/jacobi.h"
 #include "draft/windows/refine.h"
-#include "draft/windows/sjd_pac_reference.h"
+#include "draft/windows/sjd_pac_official.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 
@@ -32,8 +32,8 @@ constexpr DefaultTrees kRefined{"chain-5", "chain-7"};  // on CUDA sixteen rows 
 // The paper has three candidates at two positions.
 constexpr DefaultTrees kFan{"fan-2-1-5", "fan-3-2-31"};
 constexpr std::nullopt_t kNoNetwork = std::nullopt;
-constexpr std::optional<ReferenceVariant> kSjdPacReference =
-    ReferenceVariant{Rule::official_pac, &make_sjd_pac_reference, "uniform", "keep"};
+constexpr std::optional<OfficialVariant> kSjdPacOfficial =
+    OfficialVariant{Rule::official_pac, &make_sjd_pac_official, "uniform", "keep"};
 
 template <class T>
 MethodEntry with(MethodEntry entry, T MethodEntry::*field, T value) {
@@ -87,7 +87,7 @@ const std::vector<MethodEntry>& methods() {
            &MethodEntry::only_tail, "keep"),
       with({"sjd-pac", "SJD-PAC: sjd with several candidates at the first positions of the window; lossless",
             TreeKind::multi_candidate, kNoNetwork, &make_jacobi, kFan, "sampled"},
-           &MethodEntry::reference, kSjdPacReference),
+           &MethodEntry::official, kSjdPacOfficial),
       with({"eagle+sjd", "sjd; EAGLE's drafter fills the first positions of the window; lossless",
             TreeKind::multi_candidate, DraftKind::eagle, &make_jacobi, kFrontWindow, "sampled"},
            &MethodEntry::front, &make_eagle_static),

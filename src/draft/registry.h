@@ -33,8 +33,8 @@ struct DefaultTrees {
   const char *cpu = nullptr, *cuda = nullptr;
 };
 
-// What the authors' code of a method does, where that differs from the method. A rule of its own selects it.
-struct ReferenceVariant {
+// What the official code of a method does, where that differs from the method. A rule of its own selects it.
+struct OfficialVariant {
   Rule rule;
   MakeDraftMethod draft_method;
   const char *init, *tail;  // the only values of these options
@@ -54,7 +54,7 @@ struct MethodEntry {
   MakeTreeDraftMethod front = nullptr;  // fills the first positions of a window; null: nothing does
   bool shares_candidates = false;       // all nodes of a depth have the same candidates
   std::int64_t longest = 0;             // longest chain; 0: any that a tree can hold
-  std::optional<ReferenceVariant> reference = {};
+  std::optional<OfficialVariant> official = {};
   const char* only_tail = "";  // the only value of the option tail; "": both
 
   bool drafts() const { return tree != TreeKind::none; }
@@ -88,9 +88,9 @@ struct MethodEntry {
     return needs_drafter() && !renews_drafts() && draft_kind(*drafter).has(kDraftCache) && !has_heads();
   }
   bool has_heads() const { return needs_drafter() && draft_kind(*drafter).has(kDraftHeads); }
-  // The reference variant if `selected` selects it, else null.
-  const ReferenceVariant* variant(Rule selected) const {
-    return reference && reference->rule == selected ? &*reference : nullptr;
+  // The official variant if `selected` selects it, else null.
+  const OfficialVariant* variant(Rule selected) const {
+    return official && official->rule == selected ? &*official : nullptr;
   }
 };
 
@@ -103,7 +103,7 @@ const std::vector<MethodEntry>& methods();
 // Throws Error(usage), which lists the methods.
 const MethodEntry& find_method(const std::string& name);
 
-// The method whose reference variant `rule` selects; null: none.
+// The method whose official variant `rule` selects; null: none.
 const MethodEntry* method_of_variant(Rule rule);
 
 // Of all methods, or of those that draft.

@@ -16,7 +16,7 @@ namespace {
 std::int64_t image_bytes(const Manifest& manifest, const MethodOptions& method, const Placement& placement,
                          const Grid& grid) {
   if (manifest.is_continuous()) {
-    const bool verifies = !method.rule.empty() && method.rule != "released";
+    const bool verifies = !method.rule.empty() && method.rule != "official";
     return context_bytes(manifest, grid) * (verifies ? std::min(*method.gamma, grid.tokens()) + 1 : 1);
   }
   return grid.length() *

@@ -12,7 +12,7 @@
 namespace lamplighter {
 namespace {
 
-// Turns fp32 [3, h, w] in [-1, 1] into levels whose whole part is the byte, as the published programs do.
+// Turns fp32 [3, h, w] in [-1, 1] into levels whose whole part is the byte, as the official programs do.
 // pixels "round": LlamaGen's 127.5 x + 128; "truncate": Chameleon's (clamp(x, -1, 1) + 1) / 2 * 255;
 // "nearest": Lumina-mGPT 2.0's (x + 1) * 127.5 to the nearest, halves to the even one.
 at::Tensor to_levels(const at::Tensor& rgb, const std::string& pixels) {

@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "batch/plan.h"
-#include "records.h"
 #include "tests/batch/caption_sets.h"
+#include "tests/batch/records.h"
 
 namespace lamplighter {
 namespace {

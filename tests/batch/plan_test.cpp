@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "records.h"
 #include "tests/batch/caption_sets.h"
+#include "tests/batch/records.h"
 
 namespace lamplighter {
 namespace {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "batch/folder.h"
-#include "records.h"
 #include "tests/batch/caption_sets.h"
+#include "tests/batch/records.h"
 
 namespace lamplighter {
 namespace {

@@ -43,7 +43,7 @@ TEST(TuningCandidates, OfAWindowAreItsLengths) {
 
 TEST(TuningCandidates, OfRowsAreTheirDistances) {
   EXPECT_THAT(names("zipar", {8, 8}), ElementsAre("ar", "zipar:ahead=1", "zipar:ahead=2", "zipar:ahead=4"));
-  EXPECT_THAT(names("zipar:zipar=released", {8, 8, 4}), ElementsAre("ar", "zipar:zipar=released:ahead=4"));
+  EXPECT_THAT(names("zipar:zipar=official", {8, 8, 4}), ElementsAre("ar", "zipar:zipar=official:ahead=4"));
   EXPECT_THAT(refusal([] {
                 tuning_candidates("zipar:ahead=2", {8, 8});
               }),

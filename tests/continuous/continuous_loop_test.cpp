@@ -70,11 +70,11 @@ void expect_same(const std::vector<ContinuousImage>& one, const std::vector<Cont
 
 const std::vector<MethodOptions>& all_methods() {
   static const std::vector<MethodOptions> methods = [] {
-    MethodOptions released = cspd("released", 3, 0.2F, 100);
-    released.steps = 20;
+    MethodOptions official = cspd("official", 3, 0.2F, 100);
+    official.steps = 20;
     return std::vector<MethodOptions>{
         passes(6, "off"),           passes(24), cspd("exact", 3), cspd("exact", 1, 0.15F), cspd("exact", 40),
-        cspd("paper", 4, 0.1F, 50), released};
+        cspd("paper", 4, 0.1F, 50), official};
   }();
   return methods;
 }
@@ -173,7 +173,7 @@ TEST_F(LoopTest, ACapOfOneTakesTheFirstProposal) {
   EXPECT_GE(proposals, fallbacks);
 }
 
-// Of the published program: cases of `mask_schedule.json`.
+// Of the official program: cases of `mask_schedule.json`.
 TEST(ContinuousSchedule, IsTheCosineOfMar) {
   const auto schedule = [](std::int64_t positions, std::int64_t passes) {
     std::vector<std::int64_t> left;

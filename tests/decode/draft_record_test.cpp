@@ -205,7 +205,7 @@ std::vector<RecordCase> record_cases() {
                                 {"dynamic_adapting", adapting(dynamic_method(2, 3, 7))},
                                 {"front", front_method("chain-4", 2)},
                                 {"self", self_method(bushy_tree(), 1)},
-                                {"reference_window", reference_window("chain-4")},
+                                {"official_window", official_window("chain-4")},
                                 {"zipar", zipar_method(2)},
                                 {"row_windows", row_windows(2, 2)}};
   return cases;

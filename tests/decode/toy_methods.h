@@ -11,7 +11,7 @@
 #include "draft/rows/row_parallel_jacobi.h"
 #include "draft/rows/zipar.h"
 #include "draft/windows/jacobi.h"
-#include "draft/windows/sjd_pac_reference.h"
+#include "draft/windows/sjd_pac_official.h"
 #include "tests/kernels/common/operators.h"
 #include "tests/kernels/verify/numbers_of.h"
 
@@ -44,10 +44,10 @@ inline Method window_method(const std::string& chain, WindowFill fill = WindowFi
   return method;
 }
 
-// The window of the SJD-PAC authors' code.
-inline Method reference_window(const std::string& chain) {
+// The window of SJD-PAC's official code.
+inline Method official_window(const std::string& chain) {
   Method method = window_method(chain);
-  method.draft_method = &make_sjd_pac_reference;
+  method.draft_method = &make_sjd_pac_official;
   method.verify.rule = Rule::official_pac;
   return method;
 }
@@ -76,7 +76,7 @@ inline Method zipar_method(std::int64_t ahead, bool zero_rows = false) {
   method.draft_method = &make_zipar;
   method.tree.reset();
   method.options.ahead = ahead;
-  if (zero_rows) method.options.zipar = "released";
+  if (zero_rows) method.options.zipar = "official";
   return method;
 }
 

@@ -71,7 +71,7 @@ def flags_of(text: str) -> set[str]:
         (["batch", "--layout", "g"], ["geneval"]),
         (["serve", "--dtype", "fp"], ["fp32", "fp16"]),
         (["bench", "--methods", "ar,zipar"], ["ar,zipar", "ar,zipar+sjd"]),
-        (["generate", "--rule", "re"], ["released"]),
+        (["generate", "--rule", "official"], ["official", "official-pac"]),
         (["neighbours", "--metric", ""], ["l2", "cosine"]),
     ],
 )

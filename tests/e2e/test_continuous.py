@@ -35,7 +35,7 @@ RUNS: list[tuple[object, ...]] = [
     ("--steps", TOKENS, "--last-noise", "on"),
     (*EXACT,),
     (*EXACT, "--rule", "paper", "--gamma", 2, "--cap", 20, "--prefill-ratio", 0.2),
-    (*EXACT, "--rule", "released", "--steps", 12, "--gamma", 3),
+    (*EXACT, "--rule", "official", "--steps", 12, "--gamma", 3),
 ]
 
 
@@ -135,11 +135,11 @@ def test_classes_seeds_and_guidance_matter(image: Any) -> None:
         (("--steps", 0), "--steps"),
         ((*EXACT, "--steps", 4), "--steps"),
         ((*EXACT, "--last-noise", "off"), "--last-noise"),
-        ((*EXACT, "--rule", "lantern"), "exact, paper, released"),
+        ((*EXACT, "--rule", "lantern"), "exact, paper, official"),
         ((*EXACT, "--prefill-ratio", 2), "--prefill-ratio: got 2, expected"),
         ((*EXACT, "--gamma", 0), "--gamma: got 0, expected"),
         ((*EXACT, "--cap", -1), "--cap: got -1, expected"),
-        ((*EXACT, "--rule", "released", "--cap", 5000), "--cap"),
+        ((*EXACT, "--rule", "official", "--cap", 5000), "--cap"),
         ((*EXACT, "--drafter", "none"), "small"),
         ((*EXACT, "--temperature", 0), "--temperature"),
         (("--top-k", 5), "--top-k"),

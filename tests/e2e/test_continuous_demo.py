@@ -27,7 +27,7 @@ def test_its_modules_match_the_records(cli: Cli) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("rule", ["exact", "paper", "released"])
+@pytest.mark.parametrize("rule", ["exact", "paper", "official"])
 def test_it_speculates(cli: Cli, tmp_path: Path, rule: str) -> None:
     words = (
         "--class",
@@ -46,7 +46,7 @@ def test_it_speculates(cli: Cli, tmp_path: Path, rule: str) -> None:
         assert result.returncode == 0, result.stderr
     line = json.loads(result.stdout)
     assert line["tokens"] == 64 and line["target_passes"] <= 64
-    if rule == "released":  # verifies whole blocks, which have no depth
+    if rule == "official":  # verifies whole blocks, which have no depth
         assert line["target_passes"] < 64
     else:
         assert sum(line["drafted_by_depth"]) > 0

@@ -150,7 +150,7 @@ def test_metadata_names_the_lossy_rule_of_an_image(generate: Any, tmp_path: Path
      ("--method", "sjd-pac", "--rule", "official-pac", "--tree", "fan-3-2-5"),
      ("--method", "eagle", "--draft-length", "auto", "--draft-confidence", 0.2),
      ("--method", "self", "--draft-layers", 1, "--draft-window", 3),
-     ("--method", "zipar", "--ahead", 3, "--zipar", "released")],
+     ("--method", "zipar", "--ahead", 3, "--zipar", "official")],
 )  # fmt: skip
 def test_parameters_of_an_image_generate_it_again(
     generate: Any, tmp_path: Path, flags: tuple[object, ...]

@@ -39,7 +39,7 @@ RUNS: list[dict[str, Any]] = [
     {"method": "sjd", "init": "above", "tail": "fresh"},
     {"method": "eagle", "draft_length": "auto", "draft_confidence": 0.25, "tree": "chain-4"},
     {"method": "self", "draft_layers": 1, "draft_window": 5},
-    {"method": "zipar", "ahead": 3, "zipar": "released"},
+    {"method": "zipar", "ahead": 3, "zipar": "official"},
     {"method": "zipar+sjd", "ahead": 1, "tree": "chain-2", "init": "above"},
     {"method": "eagle+sjd", "front": 1, "tree": "fan-2-1-3"},
 ]  # fmt: skip

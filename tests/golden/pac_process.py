@@ -164,7 +164,7 @@ class PacProcess:
 
 @dataclass(frozen=True)
 class ReferenceCycle:
-    """The first cycle of the authors' code, and plain samples behind it.
+    """The first cycle of the official code, and plain samples behind it.
 
     Children are tested as if their earlier siblings had been rejected, whatever became of them; the
     longest chain of accepted ones wins, then the first in depth-first order.

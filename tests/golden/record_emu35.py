@@ -1,4 +1,4 @@
-"""Records a case of Emu3.5: the authors' program draws a small random model, generates and decodes with it.
+"""Records a case of Emu3.5: the official program draws a small random model, generates and decodes with it.
 
     python3 -m venv VENV && VENV/bin/pip install -r tests/golden/record_emu35_requirements.txt
     git clone https://github.com/baaivision/Emu3.5 EMU

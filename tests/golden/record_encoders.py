@@ -94,7 +94,7 @@ class Emu3:
 
 
 class Janus:
-    """The authors' VQModel; transformers' has the same latents and compares rows as they are stored."""
+    """The official VQModel; transformers' has the same latents and compares rows as they are stored."""
 
     base, cell, sizes = "janus/janus_generate_8x8", 16, ((128, 128), (80, 80))
     source = {
@@ -151,7 +151,7 @@ class Janus:
 
 
 def converted_name(name: str) -> str:
-    """transformers' name of one of the authors' tensors."""
+    """transformers' name of one of the official tensors."""
     name = re.sub(r"^encoder\.conv_blocks\.", "encoder.down.", name)
     name = re.sub(r"^decoder\.conv_blocks\.", "decoder.up.", name).replace(".res.", ".block.")
     for number, block in enumerate(("block_1", "attn_1", "block_2")):
@@ -249,7 +249,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("family", choices=FAMILIES)
-    parser.add_argument("--source", type=Path, help="the authors' code")
+    parser.add_argument("--source", type=Path, help="the official code")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     record(options.out, options.family, options.seed, options.source)

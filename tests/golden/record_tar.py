@@ -3,7 +3,7 @@
     python3 -m venv VENV && VENV/bin/pip install -r tests/golden/record_tar_requirements.txt
     VENV/bin/python tests/golden/record_tar.py OUT [--shape NAME] [--seed N]
 
-OUT gets case.json, io.safetensors and the folder of the model, whose tokens the published program adds in this order.
+OUT gets case.json, io.safetensors and the folder of the model, whose tokens the official program adds in this order.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ SHAPES = {
 
 
 def write_tokenizer(folder: Path, shape: Shape) -> None:
-    """Qwen2's kind of tokenizer, with tags, scales and codes added as the published program adds them."""
+    """Qwen2's kind of tokenizer, with tags, scales and codes added as the official program adds them."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(

@@ -1,4 +1,4 @@
-"""Emu3.5 against the authors' program, with other sizes than the recorded ones; skipped without it.
+"""Emu3.5 against the official program, with other sizes than the recorded ones; skipped without it.
 
 PYTHONPATH=EMU VENV/bin/python -m pytest tests/golden/test_emu35_live.py      # as in record_emu35.py
 """
@@ -45,7 +45,7 @@ def odd_text(source: random.Random) -> str:
 
 
 def test_the_published_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids of odd texts by the program that reads a bundle's file, made of the authors' two."""
+    """Ids of odd texts by the program that reads a bundle's file, made of the official two."""
     published = record_emu35.tokenization_emu3
     monkeypatch.setattr(published, "SPECIAL_START_ID", FIRST_SPECIAL)
     folder = Path(published.__file__).parent

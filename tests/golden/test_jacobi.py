@@ -64,7 +64,7 @@ def test_speculative_decisions(case: Case) -> None:
             assert tokens == each.committed, where
             engine.assert_close(where, final, each["target"][-1], allowed)
             continue
-        # The authors' code sends the residual through the filters again.
+        # The official code sends the residual through the filters again.
         options = {name: settings(case)[name] for name in ("top_k", "top_p")}
         again = engine.probabilities(final[None].log(), temperature=1.0, **options)[0]
         engine.assert_close(where, again, each["residual"], allowed)

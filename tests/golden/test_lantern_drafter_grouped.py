@@ -32,11 +32,11 @@ def case(reference: Case, tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 
 def test_plain_program(reference: Case) -> None:
-    """It says what the authors' code said."""
+    """It says what the official code said."""
     allowed = reference.info["tolerance"]
     for name, got in Recording(reference).tensors.items():
         expected = reference.tensors[name]
-        if name.endswith("retrieve_indices"):  # their order is the authors' code's own
+        if name.endswith("retrieve_indices"):  # their order is the official code's own
             assert {*map(tuple, got.tolist())} == {*map(tuple, expected.tolist())}, name
         elif not got.is_floating_point():
             assert torch.equal(got, expected), name

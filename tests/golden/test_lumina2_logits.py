@@ -103,7 +103,7 @@ def schedule_bundle(folder: Path, sizes: list[tuple[int, int]], schedule: dict[s
 
 
 def test_schedules(case: Case, tmp_path: Path) -> None:
-    """The engine's scales of codes are the released solver's, which changes it at row ends, too."""
+    """The engine's scales of codes are the official solver's, which changes it at row ends, too."""
     if "schedules" not in case.info:
         pytest.skip("no recorded schedules")
     facts = case.info["schedules"]
@@ -121,7 +121,7 @@ def test_schedules(case: Case, tmp_path: Path) -> None:
 
 
 def test_schedule_over_the_whole_image(case: Case, tmp_path: Path) -> None:
-    """Without the released fault a scale falls over all codes, and one below the floor stays."""
+    """Without the official fault a scale falls over all codes, and one below the floor stays."""
     bundle = schedule_bundle(tmp_path / "bundle", [(8, 12)], SCHEDULE)
     scale, behind, expected = 7.0, 2, []
     for row in range(8):

@@ -145,7 +145,7 @@ def sampled(row: Tensor, uniforms: Tensor) -> list[int]:
 
 
 def test_reference(case: Case) -> None:
-    """Single cycles of the authors' code: --rule official-pac."""
+    """Single cycles of the official code: --rule official-pac."""
     needs(case, "scenarios")
     even, allowed = even_row(case), tolerance(case, "probabilities")
     for scenario in case.info["scenarios"]:
@@ -184,7 +184,7 @@ def test_reference(case: Case) -> None:
             engine.assert_close(where, even.expand_as(new), new, allowed)
 
 
-def test_reference_distributions(case: Case) -> None:
+def test_official_distributions(case: Case) -> None:
     """All outcomes of its first cycle, as it is and with the right row behind the last position."""
     needs(case, "one_cycle_enumeration")
     exact = float(case.info["tolerance"]["enumeration"])

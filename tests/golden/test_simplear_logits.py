@@ -13,7 +13,7 @@ KINDS = ("families/simplear_logits",)
 
 
 def penalised(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
-    """What the authors' code makes of the conditional row; the engine lacks this rule."""
+    """What the official code makes of the conditional row; the engine lacks this rule."""
     ids = seen.unique()
     scores = logits[ids]
     return logits.index_copy(0, ids, torch.where(scores < 0, scores * penalty, scores / penalty))

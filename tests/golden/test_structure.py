@@ -146,7 +146,7 @@ def compare(
     for rows, columns, table in layouts:
         prompts = [PROMPT + header(rows, columns), header(rows, columns)]
         ids = greedy_image(table, prompts, rows * columns)
-        # What the authors' code adds after the last code is the same for all images.
+        # What the official code adds after the last code is the same for all images.
         assert table[len(ids) : len(ids) + 2] == [ROW_END, END]
         assert ids.count(ROW_END) == rows - 1 and min(ids) >= FIRST_CODE
         codes = [id - FIRST_CODE for id in ids if id != ROW_END]

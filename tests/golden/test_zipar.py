@@ -19,7 +19,7 @@ from golden_jacobi import sample, tolerance
 from torch import Tensor
 
 KINDS = ("methods/zipar/",)
-VISIBILITIES = {"clean": "clean.", "released": ""}  # and how the record names its tensors
+VISIBILITIES = {"clean": "clean.", "official": ""}  # and how the record names its tensors
 
 
 def is_image(case: Case) -> bool:

@@ -232,10 +232,10 @@ TEST_F(SchedulerTest, TheTimeBeforeARequestIsNotItsOwn) {
 }
 
 TEST_F(SchedulerTest, AnImageOfNoNumbersFailsAlone) {
-  MethodOptions released = cspd("released", 3, 0.2F, 100);
-  released.steps = 12;
+  MethodOptions official = cspd("official", 3, 0.2F, 100);
+  official.steps = 12;
   for (const MethodOptions& method :
-       {cspd("exact", 3), cspd("exact", 3, 0.3F), cspd("paper", 3), released, passes(6)}) {
+       {cspd("exact", 3), cspd("exact", 3, 0.3F), cspd("paper", 3), official, passes(6)}) {
     networks.run.method = method;
     source.complete_images.clear();
     source.failures.clear();

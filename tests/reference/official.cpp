@@ -3,7 +3,7 @@
 
 #include "tests/reference/walk.h"
 
-// LANTERN's published programs (https://github.com/jadohu/LANTERN), where they differ from the papers:
+// LANTERN's official programs (https://github.com/jadohu/LANTERN), where they differ from the papers:
 // inclusive comparisons, uniforms in the order of the tests, k + 1 neighbours zeroed after a relaxed
 // rejection.
 namespace lamplighter::reference {

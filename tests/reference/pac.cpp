@@ -3,7 +3,7 @@
 
 #include "tests/reference/walk.h"
 
-// What the published program of SJD-PAC accepts: the longest chain of children that are right by themselves.
+// What the official program of SJD-PAC accepts: the longest chain of children that are right by themselves.
 namespace lamplighter::reference {
 namespace {
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <random>
 
-#include "bpe_file.h"
 #include "lamplighter/error.h"
+#include "tests/text/bpe_file.h"
 
 namespace lamplighter {
 namespace {

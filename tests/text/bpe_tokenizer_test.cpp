@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bpe_file.h"
 #include "lamplighter/error.h"
+#include "tests/text/bpe_file.h"
 
 namespace lamplighter {
 namespace {

@@ -1,4 +1,4 @@
-#include "batch_reporter.h"
+#include "tools/commands/batch_reporter.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,20 +1,20 @@
-#include "bench.h"
+#include "tools/commands/bench.h"
 #include "base/suggestion.h"
 
 #include <algorithm>
 #include <memory>
 #include <set>
 
-#include "bench_compare.h"
-#include "bench_outputs.h"
-#include "bench_startup.h"
 #include "bundle/synthetic/shape.h"
-#include "commands.h"
 #include "draft/auto.h"
 #include "draft/options/options.h"
 #include "draft/registry.h"
 #include "lamplighter/error.h"
 #include "measure/cycles.h"
+#include "tools/commands/bench_compare.h"
+#include "tools/commands/bench_outputs.h"
+#include "tools/commands/bench_startup.h"
+#include "tools/commands/commands.h"
 #include "tools/help.h"
 #include "tools/values.h"
 

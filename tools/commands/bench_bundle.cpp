@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/files.h"
-#include "bench.h"
 #include "bench/methods.h"
 #include "bench/pass.h"
 #include "bench/report/json.h"
@@ -12,6 +11,7 @@
 #include "draft/auto.h"
 #include "lamplighter/error.h"
 #include "tools/bundle_facts.h"
+#include "tools/commands/bench.h"
 #include "tools/signals.h"
 
 namespace lamplighter::cli {

@@ -1,4 +1,4 @@
-#include "bench_compare.h"
+#include "tools/commands/bench_compare.h"
 
 #include "base/files.h"
 #include "bench/report/compare.h"

@@ -1,4 +1,4 @@
-#include "bench_outputs.h"
+#include "tools/commands/bench_outputs.h"
 
 #include <algorithm>
 #include <array>

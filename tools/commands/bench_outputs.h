@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "bench.h"
+#include "tools/commands/bench.h"
 
 namespace lamplighter::cli {
 

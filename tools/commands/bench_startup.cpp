@@ -1,4 +1,4 @@
-#include "bench_startup.h"
+#include "tools/commands/bench_startup.h"
 
 #include <fcntl.h>
 #include <spawn.h>

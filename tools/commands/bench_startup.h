@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bench.h"
+#include "tools/commands/bench.h"
 
 namespace lamplighter::cli {
 

@@ -2,7 +2,6 @@
 
 #include "base/format.h"
 #include "base/memory.h"
-#include "bench.h"
 #include "bench/machine/environment.h"
 #include "bench/machine/nvml.h"
 #include "bench/machine/published.h"
@@ -13,6 +12,7 @@
 #include "device/machine.h"
 #include "lamplighter/error.h"
 #include "lamplighter/version.h"
+#include "tools/commands/bench.h"
 #include "tools/signals.h"
 #include "tree/tree.h"
 

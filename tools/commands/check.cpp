@@ -5,8 +5,8 @@
 
 #include "base/format.h"
 #include "bundle/modules/check.h"
-#include "commands.h"
 #include "lamplighter/error.h"
+#include "tools/commands/commands.h"
 #include "tools/flags.h"
 #include "tools/help.h"
 #include "tools/terminal.h"

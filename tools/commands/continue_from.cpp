@@ -1,4 +1,4 @@
-#include "continue_from.h"
+#include "tools/commands/continue_from.h"
 
 #include "base/files.h"
 #include "base/format.h"

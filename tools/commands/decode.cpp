@@ -2,7 +2,6 @@
 
 #include "base/format.h"
 #include "base/stopwatch.h"
-#include "commands.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
 #include "lamplighter/outputs.h"
@@ -10,6 +9,7 @@
 #include "pipeline/metadata/metadata.h"
 #include "pipeline/output/codes_check.h"
 #include "pipeline/output/codes_file.h"
+#include "tools/commands/commands.h"
 #include "tools/flags.h"
 #include "tools/help.h"
 #include "tools/signals.h"

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "base/json.h"
-#include "commands.h"
 #include "device/machine.h"
 #include "kernels/common/isa.h"
+#include "tools/commands/commands.h"
 #include "tools/help.h"
 #include "tools/terminal.h"
 

@@ -1,4 +1,4 @@
-#include "generate_plan.h"
+#include "tools/commands/generate_plan.h"
 #include "base/format.h"
 #include "base/message.h"
 
@@ -14,7 +14,7 @@
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
 #include "lamplighter/pipeline.h"
-#include "params_from.h"
+#include "tools/commands/params_from.h"
 
 namespace lamplighter::cli {
 namespace {

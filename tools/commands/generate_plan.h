@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "continue_from.h"
 #include "lamplighter/bundle.h"
 #include "lamplighter/outputs.h"
 #include "pipeline/metadata/metadata.h"
+#include "tools/commands/continue_from.h"
 #include "tools/flags.h"
 #include "tools/output_flags.h"
 #include "tools/requests.h"

@@ -6,8 +6,8 @@
 
 #include "base/message.h"
 #include "base/suggestion.h"
-#include "commands.h"
 #include "lamplighter/error.h"
+#include "tools/commands/commands.h"
 #include "tools/completion.h"
 #include "tools/help.h"
 #include "tools/man_page.h"

@@ -6,8 +6,8 @@
 #include "base/suggestion.h"
 #include "bundle/codebook.h"
 #include "bundle/manifest/attach.h"
-#include "commands.h"
 #include "lamplighter/error.h"
+#include "tools/commands/commands.h"
 #include "tools/flags.h"
 #include "tools/help.h"
 #include "tools/signals.h"
@@ -128,7 +128,7 @@ void add_neighbours(CLI::App& app) {
   add_examples(
       *command,
       {{"compute the table and store it in the bundle", "lamplighter neighbours --bundle bundles/anole"},
-       {"store the authors' table", "lamplighter neighbours --bundle bundles/anole --from top.npy"}});
+       {"store the official table", "lamplighter neighbours --bundle bundles/anole --from top.npy"}});
   command->callback([flags, command] { neighbours(*flags, command->get_option("--metric")->count() != 0); });
 }
 

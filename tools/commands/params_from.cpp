@@ -1,4 +1,4 @@
-#include "params_from.h"
+#include "tools/commands/params_from.h"
 
 #include <optional>
 

@@ -8,8 +8,8 @@
 #include "bench/report/report.h"
 #include "lamplighter/version.h"
 #include "tools/bench_report.h"
+#include "tools/commands/tune_tree.h"
 #include "tools/signals.h"
-#include "tune_tree.h"
 
 namespace lamplighter::cli {
 namespace {

@@ -17,8 +17,8 @@
 #include "measure/tune.h"
 #include "pipeline/resolved_request.h"
 #include "tools/bench_report.h"
+#include "tools/commands/tune_tree.h"
 #include "tools/signals.h"
-#include "tune_tree.h"
 
 namespace lamplighter::cli {
 namespace {

@@ -4,20 +4,20 @@
 
 #include "base/files.h"
 #include "base/json.h"
-#include "bench.h"
 #include "bench/candidates.h"
 #include "bench/methods.h"
 #include "bundle/manifest/attach.h"
-#include "commands.h"
 #include "draft/auto.h"
 #include "draft/registry.h"
 #include "lamplighter/error.h"
 #include "measure/cycles.h"
 #include "tools/attempts.h"
+#include "tools/commands/bench.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/tune_tree.h"
 #include "tools/help.h"
 #include "tools/requests.h"
 #include "tools/signals.h"
-#include "tune_tree.h"
 
 namespace lamplighter::cli {
 namespace {

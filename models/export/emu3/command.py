@@ -1,4 +1,4 @@
-"""Exporter of Emu3-Gen and Emu3.5: a folder of transformers, or the authors' folders, to a bundle."""
+"""Exporter of Emu3-Gen and Emu3.5: a folder of transformers, or the official folders, to a bundle."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .weights import Folder, read_folder
 def add_parser(families: Any) -> None:
     parser = families.add_parser(
         "emu3",
-        help="Emu3-Gen, a folder of transformers, or the authors' with Emu3-VisionTokenizer; Emu3.5-Image",
+        help="Emu3-Gen, a folder of transformers, or the official ones with Emu3-VisionTokenizer; Emu3.5-Image",
         description="Writes a bundle from published folders: weights, config.json, tokenizer.",
     )
     parser.set_defaults(run=run)

@@ -1,4 +1,4 @@
-"""Names of Emu3's tensors: transformers' layouts are read under the authors'."""
+"""Names of Emu3's tensors: transformers' layouts get the official ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from ..checkpoint import ExportError, State
 
 VQ = "vq."  # in front of the image tokenizer's names
-# Beginning of a name in transformers' layouts -> in the authors'.
+# Beginning of a name in transformers' layouts -> in the official one.
 PARTS = {
     "text_model.lm_head.": "lm_head.",
     "text_model.model.": "model.",
@@ -28,7 +28,7 @@ LINEAR = re.compile(r"\.(attn_1|attn\.\d+)\.(q|k|v|proj_out)\.weight")
 
 
 def original_name(name: str) -> str:
-    """The authors' name of a tensor; names of no known part stay, to be refused as unexpected."""
+    """The official name of a tensor; names of no known part stay, to be refused as unexpected."""
     for start, other in PARTS.items():
         if name.startswith(start):
             name = other + name.removeprefix(start)
@@ -40,10 +40,10 @@ def original_name(name: str) -> str:
 
 
 def original_state(state: State, where: str) -> State:
-    """The tensors by the authors' names, products of attention as 1x1 convolutions."""
+    """The tensors by the official names, products of attention as 1x1 convolutions."""
     result = {original_name(name): tensor for name, tensor in state.items()}
     if len(result) != len(state):
-        raise ExportError(f"{where}: two tensors have one name in the authors' layout")
+        raise ExportError(f"{where}: two tensors have one name in the official layout")
     return {
         name: tensor[:, :, None, None] if LINEAR.search(name) and tensor.dim() == 2 else tensor
         for name, tensor in result.items()

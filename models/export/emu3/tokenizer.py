@@ -1,4 +1,4 @@
-"""The tokenizer.json of an Emu3 folder: transformers', or one made of the authors' files."""
+"""The tokenizer.json of an Emu3 folder: transformers', or one made of the official files."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def read_tokenizer(folder: Path) -> VQGAN:
 
 
 def load_vq(state: State, settings: Section, where: str) -> Emu3VQ:
-    """The tokenizer for one frame, of a state by the authors' names behind VQ; its encoder where there is one.
+    """The tokenizer for one frame, of a state by the official names behind VQ; its encoder where there is one.
 
     ExportError: tensors are missing, unknown, or contradict the configuration.
     """

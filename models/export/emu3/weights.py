@@ -50,7 +50,7 @@ class Folder:
     """A folder as published."""
 
     weights: Weights
-    vq: Emu3VQ | None  # the authors' folders have none
+    vq: Emu3VQ | None  # the official folders have none
     vocabulary_map: dict[str, int]
 
 

@@ -19,7 +19,7 @@ KEY = "decoder.norm_out.conv_y.weight"  # that other tokenizers lack
 
 
 def movqgan_parts(model: MoVQGAN) -> dict[str, BundleModule]:
-    """The image decoder, and the encoder where there is one, in fp32 as the published program runs them."""
+    """The image decoder, and the encoder where there is one, in fp32 as the official program runs them."""
     decoder = decoder_part(model.float(), torch.float32, SpatialDecoderModule)
     encoder = encoder_part(model, model.config.downsample, torch.float32)
     return {"image_decoder": decoder, **encoder}

@@ -28,7 +28,7 @@ CODE = re.compile(r"<MOVQGAN([0-9]{1,9})>")
 SIZES = ((768, 768),)
 TEXT_LENGTH = 256  # most ids of the text with the caption, unless the positions leave fewer
 SHORTEST_TEXT = 64  # a size that leaves fewer does not fit
-# The released solver lets the scale decay to 4 over a quarter of the codes, because it counts half of
+# The official solver lets the scale decay to 4 over a quarter of the codes, because it counts half of
 # an image's rows and columns, and raises smaller scales to 4.
 SCHEDULE = {"kind": "decay", "floor": 4.0}
 OFFICIAL_SCHEDULE = {**SCHEDULE, "share": 0.25, "raise": True}

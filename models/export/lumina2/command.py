@@ -49,7 +49,7 @@ def add_parser(families: Any) -> None:
     parser.add_argument(
         "--official-schedule",
         action="store_true",
-        help="guidance as released: the scale falls to 4 within the first quarter of the codes, "
+        help="guidance as in the official program: the scale falls to 4 within the first quarter of the codes, "
         "and scales below 4 become 4",
     )
     add_bundle_options(parser, LICENCE)

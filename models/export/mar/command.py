@@ -20,7 +20,7 @@ from .weights import SIZES, Checkpoint, check_size, read_kl, read_mar
 
 LICENCE = "MIT (MAR, code and weights)"
 DTYPES = ("fp32", "bf16", "fp16")
-RESPACING = "100"  # the published program's
+RESPACING = "100"  # the official program's
 
 
 def add_parser(families: Any) -> None:

@@ -19,7 +19,7 @@ from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..image_decoders.vqgan import decoder_facts
 
 ANCHORS = ("encoder_pos_embed_learned",)
-USUAL = "ema"  # what the published program generates with
+USUAL = "ema"  # what the official program generates with
 VAE_ANCHORS = ("post_quant_conv.weight",)
 # What reads images, and what only training used.
 VAE_IGNORED = ("encoder.", "quant_conv.", "loss.")

@@ -81,7 +81,7 @@ class TextEncoder {
   Module module_;
 };
 
-// Decodes codebook indices or latents to pixels, in fp32 as the reference programs do.
+// Decodes codebook indices or latents to pixels, in fp32 as the official programs do.
 class ImageDecoder {
  public:
   ImageDecoder(const Manifest& manifest, const c10::Device& device);
@@ -93,7 +93,7 @@ class ImageDecoder {
   Module module_;
 };
 
-// Encodes pixels as codebook indices, in fp32 as the reference programs do.
+// Encodes pixels as codebook indices, in fp32 as the official programs do.
 class ImageEncoder {
  public:
   ImageEncoder(const Manifest& manifest, const c10::Device& device);

@@ -51,7 +51,7 @@ std::string rule_help() {
     std::string& names = rule.lossy() ? lossy : lossless;
     names += (names.empty() ? "" : ", ") + std::string(rule.name);
     if (const MethodEntry* method = method_of_variant(rule_from(rule.name)))
-      names += std::string(" (the authors' code of ") + method->name + ")";
+      names += std::string(" (the official code of ") + method->name + ")";
   }
   return "Acceptance rule. Lossless: " + lossless + ". Lossy: " + lossy +
          ". For cspd: " + list_of(continuous_rules());

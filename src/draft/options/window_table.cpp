@@ -26,18 +26,18 @@ bool fills_front(const Run& run) {
 bool is_row_parallel(const Run& run) {
   return run.entry.is_row_parallel();
 }
-const ReferenceVariant* variant_of(const Run& run) {
+const OfficialVariant* variant_of(const Run& run) {
   return run.entry.variant(run.rule);
 }
 
 Value usual_init(const Run& run) {
-  const ReferenceVariant* variant = variant_of(run);
+  const OfficialVariant* variant = variant_of(run);
   return std::string(variant != nullptr ? variant->init : "repeat");
 }
 
 Narrow inits_of(const Run& run) {
   Narrow all;
-  if (const ReferenceVariant* variant = variant_of(run))
+  if (const OfficialVariant* variant = variant_of(run))
     all.push_back(choices({variant->init}, for_rule(run)));
   if (run.entry.is_row_parallel())
     all.push_back(choices({"uniform", "random", "repeat", "above"}, for_method(run)));
@@ -54,7 +54,7 @@ Narrow tails_of(const Run& run) {
   Narrow all;
   if (*run.entry.only_tail != '\0') all.push_back(choices({run.entry.only_tail}, for_method(run)));
   if (verifies_paths(run)) all.push_back(choices({"fresh"}, for_rule(run)));
-  if (const ReferenceVariant* variant = variant_of(run))
+  if (const OfficialVariant* variant = variant_of(run))
     all.push_back(choices({variant->tail}, for_rule(run)));
   if (run.entry.needs_refiner() && run.options.children == "top")
     all.push_back(choices({"fresh"}, ": children top are not sampled"));
@@ -99,9 +99,9 @@ std::vector<MethodOption> window_options() {
           "generated one after the other (zipar, zipar+sjd, pjd)",
           &M::ahead, is_row_parallel, range(1, 4096), unset("half of a row")),
       row("zipar", "zipar", "ZipAR", kMethod, "NAME",
-          "clean, or released: missing tokens of the row above are seen as zeros, as in the authors' code "
+          "clean, or official: missing tokens of the row above are seen as zeros, as in the official code "
           "(zipar)",
-          &M::zipar, verifies_nothing, choices({"clean", "released"}), fixed("clean"))};
+          &M::zipar, verifies_nothing, choices({"clean", "official"}), fixed("clean"))};
 }
 
 }  // namespace lamplighter

@@ -74,7 +74,7 @@ class Zipar : public DraftMethod {
  public:
   Zipar(const Method& method, const Models& models)
       : ahead_(method.options.ahead.value_or(0)),
-        sees_zeros_(method.options.zipar == "released"),
+        sees_zeros_(method.options.zipar == "official"),
         device_(models.target->placement().device) {}
 
   void allocate(const RunShape& shape, std::int64_t /*slots*/) override {

@@ -14,7 +14,7 @@ namespace lamplighter {
 // What is not committed stays in the window as a draft that its own row was sampled from, so the rule
 // verifies it losslessly. Needs no drafter. The method's tree is the window: a chain, or a multi-candidate
 // window, whose first positions have several candidates under every node (SJD-PAC,
-// github.com/KangJialiang/SJD-PAC, with its distributions corrected; sjd_pac_reference.h is the authors'
+// github.com/KangJialiang/SJD-PAC, with its distributions corrected; sjd_pac_official.h is the official
 // variant). A position keeps one row, and of its candidates only the first outlives the cycle. With
 // WindowOptions::front a drafter fills the first positions in every cycle; a draft comes from the row beside
 // it, whoever filled both.

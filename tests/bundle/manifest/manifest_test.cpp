@@ -117,9 +117,9 @@ TEST_F(ManifestTest, SchedulesOfGuidance) {
   EXPECT_EQ(plain.floor, 4);
   EXPECT_EQ(plain.share, 1);
   EXPECT_FALSE(plain.raise);
-  const Json released = {{"kind", "decay"}, {"floor", 4.0}, {"share", 0.25}, {"raise", true}};
-  EXPECT_EQ(read(with(released)).schedule.share, 0.25);
-  EXPECT_TRUE(read(with(released)).schedule.raise);
+  const Json official = {{"kind", "decay"}, {"floor", 4.0}, {"share", 0.25}, {"raise", true}};
+  EXPECT_EQ(read(with(official)).schedule.share, 0.25);
+  EXPECT_TRUE(read(with(official)).schedule.raise);
   EXPECT_THAT(error(with({{"kind", "rising"}})), HasSubstr("sampling.schedule.kind"));
   EXPECT_THAT(error(with({{"kind", "decay"}})), HasSubstr("floor"));
   EXPECT_THAT(error(with({{"kind", "decay"}, {"floor", 0.5}})), HasSubstr("sampling.schedule.floor"));

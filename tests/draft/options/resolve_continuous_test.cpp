@@ -53,12 +53,12 @@ TEST(ResolveContinuous, DefaultsAreThoseOfTheMethodAndStaySo) {
   EXPECT_EQ(cspd.cap, 1000);
   EXPECT_FLOAT_EQ(*cspd.prefill_ratio, 0.05F);
   EXPECT_FALSE(cspd.steps.has_value());
-  const MethodOptions released = resolve_method(options_of("cspd", "released"), bundle_of_vectors(16));
-  EXPECT_EQ(released.steps, 256);
-  EXPECT_EQ(released.cap, 100);
-  EXPECT_FLOAT_EQ(*released.prefill_ratio, 0.15F);
+  const MethodOptions official = resolve_method(options_of("cspd", "official"), bundle_of_vectors(16));
+  EXPECT_EQ(official.steps, 256);
+  EXPECT_EQ(official.cap, 100);
+  EXPECT_FLOAT_EQ(*official.prefill_ratio, 0.15F);
   for (const MethodOptions& resolved : {ar, cspd}) EXPECT_EQ(refusal(resolved), "");
-  EXPECT_EQ(refusal(released, bundle_of_vectors(16)), "");
+  EXPECT_EQ(refusal(official, bundle_of_vectors(16)), "");
 }
 
 TEST(ResolveContinuous, WhatHasNoUseIsRefused) {
@@ -72,14 +72,14 @@ TEST(ResolveContinuous, WhatHasNoUseIsRefused) {
               HasSubstr("gamma is read by method cspd; this run uses method ar"));
   EXPECT_THAT(with(options_of("ar"), [](auto& o) { o.steps = 65; }), HasSubstr("steps: got 65"));
   EXPECT_THAT(with(options_of("cspd"), [](auto& o) { o.steps = 3; }),
-              HasSubstr("steps is read by rule released; this run uses rule exact"));
+              HasSubstr("steps is read by rule official; this run uses rule exact"));
   EXPECT_THAT(with(options_of("cspd"), [](auto& o) { o.last_noise = "on"; }),
               HasSubstr("last_noise is read by method ar"));
   EXPECT_THAT(with(options_of("cspd"), [](auto& o) { o.tree = "chain-3"; }),
               HasSubstr("tree is read for tokens that are codes"));
   EXPECT_THAT(with(options_of("cspd"), [](auto& o) { o.prefill_ratio = 1.1F; }), HasSubstr("prefill_ratio"));
   EXPECT_THAT(with(options_of("cspd"), [](auto& o) { o.drafter = "third"; }), HasSubstr("other, small"));
-  EXPECT_THAT(with(options_of("cspd", "released"), [](auto& o) { o.cap = 1001; }), HasSubstr("cap"));
+  EXPECT_THAT(with(options_of("cspd", "official"), [](auto& o) { o.cap = 1001; }), HasSubstr("cap"));
 }
 
 TEST(ResolveContinuous, CodesAndVectorsHaveMethodsOfTheirOwn) {

@@ -137,8 +137,8 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   EXPECT_EQ(refusal("eagle", {{"neighbours", "a.npy"}}),
             "neighbours is read by rule lantern, lantern++; this run uses rule exact");
   EXPECT_EQ(refusal("lantern", {{"relax_k", 16}}), "relax_k: got 16, expected 0 to 15: there are 16 codes");
-  EXPECT_EQ(refusal("zipar", {{"ahead", 3}, {"zipar", "released"}}), "");
-  EXPECT_EQ(refusal("zipar", {{"zipar", "dirty"}}), "zipar: got 'dirty', expected clean, released");
+  EXPECT_EQ(refusal("zipar", {{"ahead", 3}, {"zipar", "official"}}), "");
+  EXPECT_EQ(refusal("zipar", {{"zipar", "dirty"}}), "zipar: got 'dirty', expected clean, official");
   std::string readers = list_of(method_names(true));  // of codes, but zipar
   readers.erase(readers.find("zipar, "), 7);
   readers.erase(readers.find(", cspd"));
@@ -151,7 +151,7 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
   EXPECT_EQ(refusal("sjd", {{"ahead", 3}}),
             "ahead is read by method zipar, zipar+sjd, pjd; this run uses method sjd");
   EXPECT_EQ(refusal("pjd", {{"ahead", 3}, {"tree", "chain-2"}, {"init", "above"}}), "");
-  EXPECT_EQ(refusal("pjd", {{"zipar", "released"}}),
+  EXPECT_EQ(refusal("pjd", {{"zipar", "official"}}),
             "zipar is read by method zipar; this run uses method pjd");
   EXPECT_EQ(refusal("zipar+sjd", {{"tree", "lantern-26"}}),
             "tree lantern-26 has siblings, but method zipar+sjd drafts chains");

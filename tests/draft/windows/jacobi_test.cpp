@@ -90,7 +90,7 @@ TEST_F(JacobiTest, ImagesOfABatchAreThoseSampledAlone) {
   const Prompts prompts = toy.prompts({0, 1, 2, 3}, true);
   const Method methods[] = {window_method("chain-5", WindowFill::above),
                             window_method("fan-3-2-5", WindowFill::above), front_method("fan-2-2-5", 2),
-                            reference_window("fan-3-2-5"), reference_window("chain-4")};
+                            official_window("fan-3-2-5"), official_window("chain-4")};
   for (const Method& method : methods) {
     const at::Tensor together = decode(toy.models(), method, prompts, all, toy.grid());
     for (std::int64_t image = 0; image < 4; ++image) {

@@ -20,7 +20,7 @@ KINDS: list[dict[str, Any]] = [
     {"method": "ar", "steps": 6},
     {"method": "ar", "steps": 6, "cfg_scale": 1, "class": 4},
     {"method": "cspd", "gamma": 3},
-    {"method": "cspd", "rule": "released", "steps": 12},
+    {"method": "cspd", "rule": "official", "steps": 12},
 ]
 
 

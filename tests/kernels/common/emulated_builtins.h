@@ -21,9 +21,6 @@ inline void __syncwarp(unsigned mask = ~0U, LAMPLIGHTER_SITE) {
   lamplighter::emulated::meet(mask, {file, line}, none, [](char**) {});
 }
 
-inline void __threadfence() {}
-inline void __threadfence_block() {}
-
 template <class T>
 T __shfl_sync(unsigned mask, T value, int lane, int width = 32, LAMPLIGHTER_SITE) {
   return lamplighter::emulated::exchange(mask, {file, line}, value,
@@ -45,14 +42,6 @@ T __shfl_up_sync(unsigned mask, T value, unsigned step, int width = 32, LAMPLIGH
   });
 }
 
-template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned step, int width = 32, LAMPLIGHTER_SITE) {
-  return lamplighter::emulated::exchange(mask, {file, line}, value, [=](int own) {
-    const int from = own + static_cast<int>(step);
-    return from < (own / width + 1) * width ? from : own;
-  });
-}
-
 inline unsigned __ballot_sync(unsigned mask, int predicate, LAMPLIGHTER_SITE) {
   unsigned value = predicate != 0 ? 1U : 0U;
   lamplighter::emulated::meet(mask, {file, line}, value, [](unsigned** lanes) {
@@ -67,14 +56,6 @@ inline unsigned __ballot_sync(unsigned mask, int predicate, LAMPLIGHTER_SITE) {
   return value;
 }
 
-inline int __any_sync(unsigned mask, int predicate, LAMPLIGHTER_SITE) {
-  return __ballot_sync(mask, predicate, file, line) != 0 ? 1 : 0;
-}
-
-inline int __all_sync(unsigned mask, int predicate, LAMPLIGHTER_SITE) {
-  return __ballot_sync(mask, predicate, file, line) == mask ? 1 : 0;
-}
-
 // Fibres never switch inside these.
 template <class T, class U, class F>
 T lamplighter_exchange(T* at, U value, F f) {
@@ -87,24 +68,8 @@ T atomicAdd(T* at, U value) {
   return lamplighter_exchange(at, value, [](T a, T b) { return static_cast<T>(a + b); });
 }
 template <class T, class U>
-T atomicMax(T* at, U value) {
-  return lamplighter_exchange(at, value, [](T a, T b) { return b > a ? b : a; });
-}
-template <class T, class U>
-T atomicMin(T* at, U value) {
-  return lamplighter_exchange(at, value, [](T a, T b) { return b < a ? b : a; });
-}
-template <class T, class U>
 T atomicOr(T* at, U value) {
   return lamplighter_exchange(at, value, [](T a, T b) { return static_cast<T>(a | b); });
-}
-template <class T, class U>
-T atomicExch(T* at, U value) {
-  return lamplighter_exchange(at, value, [](T, T b) { return b; });
-}
-template <class T, class U, class V>
-T atomicCAS(T* at, U expected, V value) {
-  return lamplighter_exchange(at, value, [=](T a, T b) { return a == static_cast<T>(expected) ? b : a; });
 }
 
 inline float __fadd_rn(float a, float b) {
@@ -125,31 +90,11 @@ inline float __fmaf_rn(float a, float b, float c) {
 inline double __dmul_rn(double a, double b) {
   return a * b;
 }
-inline double __dadd_rn(double a, double b) {
-  return a + b;
-}
-inline float __expf(float x) {
-  return std::exp(x);
-}
-inline float __logf(float x) {
-  return std::log(x);
-}
 
-inline unsigned __float_as_uint(float value) {
-  unsigned bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-inline int __float_as_int(float value) {
-  return static_cast<int>(__float_as_uint(value));
-}
-inline float __uint_as_float(unsigned bits) {
+inline float __int_as_float(int bits) {
   float value;
   std::memcpy(&value, &bits, sizeof(value));
   return value;
-}
-inline float __int_as_float(int bits) {
-  return __uint_as_float(static_cast<unsigned>(bits));
 }
 
 inline int __popc(unsigned bits) {
@@ -163,12 +108,6 @@ inline int __ffs(int bits) {
 }
 inline int __ffsll(long long bits) {
   return __builtin_ffsll(bits);
-}
-inline int __clz(int bits) {
-  return bits == 0 ? 32 : __builtin_clz(static_cast<unsigned>(bits));
-}
-inline int __clzll(long long bits) {
-  return bits == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(bits));
 }
 
 template <class T>

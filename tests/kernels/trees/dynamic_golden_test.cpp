@@ -28,7 +28,7 @@ at::Tensor golden(const Safetensors& tensors, const std::string& name) {
   return tensor.is_floating_point() ? tensor : tensor.to(at::kLong);
 }
 
-// Trees of the reference code of EAGLE-2 style draft models, and cases with ties under our own rule.
+// Trees of the official code of EAGLE-2 style draft models, and cases with ties under our own rule.
 TEST(DynamicGolden, PublishedTreesComeOut) {
   const std::string folder = LAMPLIGHTER_SOURCE_DIR "/tests/golden/cases/acceptance/dynamic_trees/";
   const Json cases = parse_json(read_file(folder + "case.json", ExitCode::input), folder, ExitCode::input);

@@ -25,7 +25,7 @@ from models.export.emu3.tokenizer import FIRST, find_tokenizer
 MODEL = Path(__file__).parents[2] / "golden/cases/emu3/emu3_generate_tiny/model"
 ENCODER = MODEL.parents[1] / "emu3_encoder/encoder.safetensors"
 CODES = 40
-# transformers' name of a part -> the authors', the longer ones first; of the target, then of the tokenizer.
+# transformers' name of a part -> the official one, the longer ones first; of the target, then of the tokenizer.
 TEXT = {"text_model.model.": "model.", "text_model.lm_head.": "lm_head."}
 VISION = {
     "middle_block.attn_norm.": "mid.attn_1.norm.", "middle_block.": "mid.", "up_block.up.": "up.",
@@ -114,7 +114,7 @@ def test_names_of_transformers_5(files: Files) -> None:
 
 
 def write_authors(files: Files) -> Path:
-    """Splits the folder into the authors' two, with their names -> that of the image tokenizer."""
+    """Splits the folder into the official two, with their names -> that of the image tokenizer."""
     state, folder = {}, files.folder / "vision"
     for name, tensor in files.state().items():
         is_text = name.startswith("text_model.")

@@ -119,7 +119,7 @@ def attach(bundle: Path, drafter: Path, *more: str) -> int:
 
 @pytest.mark.parametrize("groups", [2, 3])
 def test_published_folders(bundle: Path, tmp_path: Path, groups: int) -> None:
-    """num_key_value_heads of the released configuration is not the number of groups."""
+    """num_key_value_heads of the official configuration is not the number of groups."""
 
     def change(_: dict[str, Tensor], settings: dict[str, Any]) -> None:
         settings["num_key_value_heads"] = 4

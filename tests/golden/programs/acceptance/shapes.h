@@ -44,7 +44,7 @@ inline Integers drafter_mask(const Tree& tree, std::int64_t depth) {
   return mask;
 }
 
-// Derives the recorded buffers of a tree, also the buffers of the authors' program.
+// Derives the recorded buffers of a tree, also the buffers of the official program.
 inline std::map<std::string, Integers> buffers_of(const Tree& tree) {
   std::map<std::string, Integers> all{{"parent", tree.parent},
                                       {"depth", tree.depth},
@@ -86,7 +86,7 @@ inline void compare_tree(const Recorded& recorded, Report& report, const std::st
   report.equal("has parents and masks", recorded.has(id + ".parent") && recorded.has(id + ".mask_bits"),
                true);
   for (const std::string& name : recorded.names(id + ".")) {
-    // The authors' drafter selects rows differently.
+    // The official drafter selects rows differently.
     const bool official = name == "official_p_indices" || name.rfind("drafter_select", 0) == 0 ||
                           name.rfind("drafter_repeat", 0) == 0;
     if (!official) report.equal(name, buffers[name], recorded.integers(id + "." + name));
@@ -235,7 +235,7 @@ inline void replay_neighbours(const Recorded& recorded, Report& report) {
       }
     }
     if (!scenario.contains("official_npy")) continue;
-    // The authors' table differs from the exact one in a recorded number of entries.
+    // The official table differs from the exact one in a recorded number of entries.
     const std::string file = scenario.at("official_npy");
     const NeighbourTable official = read_npy_neighbours(recorded.folder() + "/" + file);
     const NeighbourTable exact = nearest_neighbours(codebook, scenario.at("dim"), official.width, Metric::l2);

@@ -1,4 +1,4 @@
-"""The authors' code of continuous speculative decoding: recorded decisions, and runs to the last token."""
+"""The official code of continuous speculative decoding: recorded decisions, and runs to the last token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import golden_mar as mar
 import pytest
 import torch
 from continuous_loop import Settings
-from continuous_reference import (
+from continuous_official import (
     MOST_ROUNDS,
     Reference,
     ReferenceLoop,
@@ -166,7 +166,7 @@ def test_free_runs_of_the_engine(case: Case, pair: mar.Pair, tmp_path: Path) -> 
                 "noise": case.tensors[f"{name}.noise"],
                 **{key: value[None] for key, value in numbers.items()},
             },
-            method="cspd", rule="released", steps=run["num_iter"], gamma=run["num_draft"],
+            method="cspd", rule="official", steps=run["num_iter"], gamma=run["num_draft"],
             prefill_ratio=run["prefill_ratio"], cap=MOST_ROUNDS, cfg_scale=run["cfg"],
             schedule=run["cfg_schedule"], temperature=run["temperature"],
         )  # fmt: skip

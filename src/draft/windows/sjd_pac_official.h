@@ -6,9 +6,9 @@
 
 namespace lamplighter {
 
-// The window of the SJD-PAC authors' code (github.com/KangJialiang/SJD-PAC): all candidates of a position
+// The window of SJD-PAC's official code (github.com/KangJialiang/SJD-PAC): all candidates of a position
 // outlive the cycle, and the uniforms that verified a draft also decide whether it stays. Lossy; the rule
 // official-pac selects it.
-std::unique_ptr<DraftMethod> make_sjd_pac_reference(const Method& method, const Models& models);
+std::unique_ptr<DraftMethod> make_sjd_pac_official(const Method& method, const Models& models);
 
 }  // namespace lamplighter

@@ -175,7 +175,7 @@ void verify(const ContinuousRun& run, const Step& step) {
 
 }  // namespace
 
-void advance_released(const ContinuousRun& run, const std::vector<ContinuousImage*>& images) {
+void advance_official(const ContinuousRun& run, const std::vector<ContinuousImage*>& images) {
   std::vector<Step> target, drafter;
   for (ContinuousImage* image : images) {
     const Step step = next_step(run, *image);

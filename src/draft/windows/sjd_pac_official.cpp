@@ -1,4 +1,4 @@
-#include "draft/windows/sjd_pac_reference.h"
+#include "draft/windows/sjd_pac_official.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -14,9 +14,9 @@ namespace lamplighter {
 namespace {
 
 // K = candidates of a position.
-class SjdPacReference : public Jacobi {
+class SjdPacOfficial : public Jacobi {
  public:
-  SjdPacReference(const Method& method, const Models& models) : Jacobi(method, models, true) {}
+  SjdPacOfficial(const Method& method, const Models& models) : Jacobi(method, models, true) {}
 
   void allocate(const RunShape& shape, std::int64_t slots) override {
     Jacobi::allocate(shape, slots);
@@ -67,8 +67,8 @@ class SjdPacReference : public Jacobi {
 
 }  // namespace
 
-std::unique_ptr<DraftMethod> make_sjd_pac_reference(const Method& method, const Models& models) {
-  return std::make_unique<SjdPacReference>(method, models);
+std::unique_ptr<DraftMethod> make_sjd_pac_official(const Method& method, const Models& models) {
+  return std::make_unique<SjdPacOfficial>(method, models);
 }
 
 }  // namespace lamplighter

@@ -1,4 +1,4 @@
-"""The authors' code of continuous speculative decoding, which is another loop than the published method's.
+"""The official code of continuous speculative decoding, which is another loop than the paper's.
 
 Drafts one step after the other; every few steps the target looks at them all from the state of the last
 look, and each is kept or replaced where it stands. The chains add no noise in their last step.

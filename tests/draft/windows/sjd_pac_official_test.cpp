@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "draft/windows/sjd_pac_reference.h"
+#include "draft/windows/sjd_pac_official.h"
 #include "tests/decode/loop_distribution.h"
 #include "tests/decode/toy_methods.h"
 #include "tests/draft/wrapped.h"
@@ -12,12 +12,12 @@
 namespace lamplighter::test {
 namespace {
 
-class SjdPacReferenceTest : public ::testing::Test {
+class SjdPacOfficialTest : public ::testing::Test {
  protected:
   void SetUp() override { at::set_num_threads(1); }
 };
 
-// Compares the window that SjdPacReference keeps with the cycle before: the positions behind the accepted
+// Compares the window that SjdPacOfficial keeps with the cycle before: the positions behind the accepted
 // path by first children, and where these end, by the chain of first candidates.
 class Watched : public Wrapped {
  public:
@@ -80,14 +80,14 @@ class Watched : public Wrapped {
 };
 
 std::unique_ptr<DraftMethod> make_watched(const Method& method, const Models& models) {
-  return std::make_unique<Watched>(make_sjd_pac_reference(method, models));
+  return std::make_unique<Watched>(make_sjd_pac_official(method, models));
 }
 
-TEST_F(SjdPacReferenceTest, WindowsHoldWhatTheirCycleLeft) {
+TEST_F(SjdPacOfficialTest, WindowsHoldWhatTheirCycleLeft) {
   const Toy toy(small_shape());
   for (const char* window : {"fan-2-1-4", "fan-3-2-5", "fan-2-3-4", "fan-2-2-2", "chain-4"}) {
     SCOPED_TRACE(window);
-    Method method = reference_window(window);
+    Method method = official_window(window);
     method.draft_method = &make_watched;
     decode(toy.models(), method, toy.prompts({0, 1, 2, 3}, true), four_requests(1), toy.grid());
   }
@@ -97,12 +97,12 @@ TEST_F(SjdPacReferenceTest, WindowsHoldWhatTheirCycleLeft) {
 }
 
 // The method is lossy, and the test can see it.
-TEST_F(SjdPacReferenceTest, IsNotLossless) {
+TEST_F(SjdPacOfficialTest, IsNotLossless) {
   const Toy toy(run_shape());
   const SamplingOptions sampling = run_sampling();
   for (const char* window : {"fan-2-1-3", "fan-2-2-3"}) {
     const SampledDistribution sampled = sampled_distribution(
-        toy, toy.models(), reference_window(window), sampling, distribution_images(std::int64_t{1} << 15));
+        toy, toy.models(), official_window(window), sampling, distribution_images(std::int64_t{1} << 15));
     EXPECT_FALSE(fits(lossless_distribution(toy, sampling), sampled.counts)) << window;
   }
 }
