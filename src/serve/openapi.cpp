@@ -185,7 +185,15 @@ const std::vector<std::string>& generation_fields() {
 }
 
 const std::vector<std::string>& edit_fields() {
-  static const std::vector<std::string> fields = fields_of(edits_schema({}));
+  static const std::vector<std::string> fields = [] {
+    std::vector<std::string> names = fields_of(edits_schema({}));
+    const auto is_shared = [](const std::string& name) {
+      const std::vector<std::string>& others = generation_fields();
+      return std::find(others.begin(), others.end(), name) != others.end();
+    };
+    names.erase(std::remove_if(names.begin(), names.end(), is_shared), names.end());
+    return names;
+  }();
   return fields;
 }
 

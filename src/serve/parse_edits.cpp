@@ -30,6 +30,11 @@ bool is_in(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+void require_utf8(std::string_view text) {
+  if (find_invalid_utf8(text) != std::string_view::npos)
+    throw Error(ExitCode::input, "body: a field has bytes that are not UTF-8");
+}
+
 // A slip of a field that says what is kept would keep something else.
 void refuse_slip(const std::string& key, const std::vector<std::string>& known) {
   const std::string hint = is_in(known, key) ? "" : slip_of(key, known);
@@ -128,12 +133,10 @@ ImagesWanted parse_edits(std::string_view content_type, std::string_view body, c
         file = field.content;
         continue;
       }
-      if (find_invalid_utf8(field.name) != std::string_view::npos ||
-          find_invalid_utf8(field.content) != std::string_view::npos)
-        throw Error(ExitCode::input, "body: a field has bytes that are not UTF-8");
-      const bool is_own = is_in(kPartFields, field.name) || field.name == "fit";
-      if (!is_own && !is_in(generation_fields(), field.name)) refuse_slip(field.name, edit_fields());
-      Json& target = is_own ? own : fields;
+      require_utf8(field.name);
+      if (!is_in(generation_fields(), field.name)) refuse_slip(field.name, edit_fields());
+      require_utf8(field.content);
+      Json& target = is_in(edit_fields(), field.name) ? own : fields;
       if (target.contains(field.name)) throw Error(ExitCode::input, "body: a field is there twice");
       target[field.name] = value_of(field);
     }
