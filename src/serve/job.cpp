@@ -67,7 +67,7 @@ void Job::progress(std::size_t image, const Grid& grid, const std::vector<std::i
   update.committed.push_back(committed);
   update.tokens += committed;
   const auto positions = static_cast<std::int64_t>(codes.size());
-  // A part behind kept tokens begins with a call of its own, whose codes are those of the next call.
+  // A part behind kept tokens begins with a call of its own, which has the codes of the next one already.
   update.in_order = update.in_order && generated_tokens(grid, requests_[image], positions) >= update.tokens;
   is_updated_[image] = true;
   changed_.notify_all();

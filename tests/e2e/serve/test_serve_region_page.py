@@ -35,7 +35,7 @@ def rectangle(browser: Browser) -> list[int]:
     return [int(value(browser, f"#region-{side}")) for side in SIDES]
 
 
-def drawn(browser: Browser) -> list[int]:
+def overlay(browser: Browser) -> list[int]:
     """The same of what lies over the image, in 64 x 48 pixels."""
     return list(
         browser.value(
@@ -63,7 +63,7 @@ def test_the_rectangle_is_generated_anew(
     browser: Browser, page_reader: Server, given: Given, behind: str, tokens: int
 ) -> None:
     change(browser, page_reader, given(IMAGE))
-    assert rectangle(browser) == drawn(browser) == [16, 16, 32, 16]
+    assert rectangle(browser) == overlay(browser) == [16, 16, 32, 16]
     choose(browser, "#behind", behind)
     generate(browser)
     assert words(browser, "#message").startswith("done in "), words(browser, "#message")
@@ -135,9 +135,9 @@ def test_mouse_and_finger_change_the_rectangle(
         browser.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
     def is_at(*sides: int) -> bool:
-        return rectangle(browser) == drawn(browser) == list(sides)
+        return rectangle(browser) == overlay(browser) == list(sides)
 
-    drag((3, 3), (10, 10), (20, 20))  # draws one that grows to whole tokens
+    drag((3, 3), (10, 10), (20, 20))  # a new one that grows to whole tokens
     assert is_at(0, 0, 32, 32)
     drag((60, 40), (20, 20))  # also upwards
     assert is_at(16, 16, 48, 32)
@@ -171,7 +171,7 @@ def test_keys_change_the_rectangle(browser: Browser, page_reader: Server, given:
         browser.value(f"document.querySelector('#region-{side}').focus()")
         for key in keys:
             browser.press(key)
-        assert drawn(browser) == rectangle(browser)
+        assert overlay(browser) == rectangle(browser)
         return rectangle(browser)
 
     assert press("left", "ArrowUp") == [32, 16, 32, 16]
