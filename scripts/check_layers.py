@@ -51,11 +51,13 @@ GENERATED = {
     "bench/page/vega_js.h",
     "bundle/synthetic/model_sources.h",
     "serve/page/continue_js.h",
+    "serve/page/form_js.h",
     "serve/page/history_js.h",
     "serve/page/image_js.h",
     "serve/page/page_css.h",
     "serve/page/page_html.h",
     "serve/page/page_js.h",
+    "serve/page/region_js.h",
     "serve/page/server_js.h",
     "tools/launcher_texts.h",
 }

@@ -88,6 +88,11 @@ Region whole_tokens(const Grid& grid, const Region& region) {
   return whole;
 }
 
+std::string note_whole_tokens(const std::string& name, const Region& given, const Region& whole) {
+  const std::string before = region_text(given), tokens = region_text(whole);
+  return before == tokens ? "" : name + ": got " + before + ", whole tokens are " + tokens;
+}
+
 std::vector<std::int32_t> kept_outside(const Grid& grid, const Region& region,
                                        const std::vector<std::int32_t>& codes) {
   check_word("behind", region.behind, "keep", "redraw");
@@ -113,10 +118,11 @@ std::vector<std::int32_t> kept_outside(const Grid& grid, const Region& region,
   return kept;
 }
 
-std::int64_t generated_tokens(const Grid& grid, const Request& request) {
-  if (!request.region) return grid.tokens() - static_cast<std::int64_t>(request.kept.size());
+std::int64_t generated_tokens(const Grid& grid, const Request& request, std::int64_t positions) {
+  if (!request.region)
+    return std::max<std::int64_t>(positions - static_cast<std::int64_t>(request.kept.size()), 0);
   const std::vector<std::int32_t> kept = kept_outside(grid, *request.region, request.kept);
-  return std::count(kept.begin(), kept.end(), -1);
+  return std::count(kept.begin(), kept.begin() + std::min(positions, grid.tokens()), -1);
 }
 
 }  // namespace lamplighter

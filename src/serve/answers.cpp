@@ -40,7 +40,8 @@ Json webui_error(const HttpError& error) {
   return {{"error", error.word()}, {"detail", error.what()}, {"errors", error.what()}};
 }
 
-Json image_entry(const Json& content, const Result& result, const std::vector<std::string>& warnings) {
+Json image_entry(const Json& content, const Request& request, const Result& result,
+                 const std::vector<std::string>& warnings) {
   Json entry = content;
   entry["seed"] = result.seed;
   entry["method"] = result.method.method;
@@ -48,6 +49,7 @@ Json image_entry(const Json& content, const Result& result, const std::vector<st
   entry["target_passes"] = result.statistics.target_passes;
   entry["step_compression"] = result.statistics.step_compression();
   entry["seconds"] = result.statistics.total_ms() / 1000;
+  describe_kept(request, result.statistics, entry);
   if (!result.cut.empty()) entry["cut"] = result.cut;
   if (!warnings.empty()) entry["warnings"] = warnings;
   return entry;

@@ -27,8 +27,10 @@ Json openai_error(const HttpError& error);
 Json webui_error(const HttpError& error);
 
 // One element of "data": `content` is {"b64_json": ...} or {"url": ...}; beside it stand seed, method,
-// tokens, target_passes, step_compression and seconds, and `warnings` where there are any.
-Json image_entry(const Json& content, const Result& result, const std::vector<std::string>& warnings);
+// tokens, target_passes, step_compression and seconds, what the metadata says of a kept image, and `warnings`
+// where there are any.
+Json image_entry(const Json& content, const Request& request, const Result& result,
+                 const std::vector<std::string>& warnings);
 // Sums over images, in the form of a text model's usage.
 Json usage_of(const std::vector<const Result*>& results);
 

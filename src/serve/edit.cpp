@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "image/png_chunks.h"
+#include "pipeline/region.h"
 #include "serve/fields.h"
 #include "serve/mask.h"
 #include "serve/parse.h"
@@ -20,14 +21,33 @@ const char* how(Fit fit) {
   return fit == Fit::crop ? "cropped" : fit == Fit::pad ? "padded" : "stretched";
 }
 
-// The rows that the mask keeps, and a warning where its line is not theirs.
-std::int64_t rows_of_mask(const EditWanted& edit, const FittedSides& sides,
-                          std::vector<std::string>& warnings) {
-  const int rows = rows_kept_by(parse_clear_png(edit.mask, "mask", kMostPixels), edit.form, sides);
-  warnings.push_back("mask: the upper " + std::to_string(rows * sides.token) + " of " +
-                     std::to_string(sides.fitted_height) + " pixel rows are kept, " +
-                     counted(static_cast<std::size_t>(rows), "row") + " of tokens");
-  return rows;
+// What the mask keeps, and a warning that says it.
+KeptPart part_of_mask(const EditWanted& edit, const FittedSides& sides, std::vector<std::string>& warnings) {
+  KeptPart part = kept_by(parse_clear_png(edit.mask, "mask", kMostPixels), edit.form, sides);
+  if (part.rows && edit.how) {  // a lower part with settings of a region
+    const int top = static_cast<int>(*part.rows) * sides.token;
+    part.region = Region{0, top, sides.fitted_width, sides.fitted_height - top};
+    part.rows.reset();
+  }
+  if (part.region) {
+    warnings.push_back(
+        "mask: generated anew is region " + region_text(*part.region) + " of " +
+        lamplighter::sides(sides.fitted_width, sides.fitted_height) + " pixels, " +
+        lamplighter::sides(part.region->width / sides.token, part.region->height / sides.token) + " tokens");
+  } else {
+    const auto rows = static_cast<std::size_t>(*part.rows);
+    warnings.push_back("mask: the upper " + std::to_string(rows * static_cast<std::size_t>(sides.token)) +
+                       " of " + std::to_string(sides.fitted_height) + " pixel rows are kept, " +
+                       counted(rows, "row") + " of tokens");
+  }
+  return part;
+}
+
+void set_how(const std::optional<Region>& how, KeptPart& part) {
+  if (!part.region || !how) return;
+  part.region->behind = how->behind;
+  part.region->candidates = how->candidates;
+  part.region->pick = how->pick;
 }
 
 void begin(const EditWanted& edit, TextToImage& engine, const RequestRules& rules, PlannedRequests& plan) {
@@ -46,10 +66,15 @@ void begin(const EditWanted& edit, TextToImage& engine, const RequestRules& rule
     if (rules.strict) throw Error(ExitCode::input, "image: got " + given + " pixels, expected " + wanted);
     plan.warnings.push_back("image: got " + given + " pixels, it was " + how(edit.fit) + " to " + wanted);
   }
-  KeptPart part = edit.part;
-  if (!edit.mask.empty()) part.rows = rows_of_mask(edit, fitted, plan.warnings);
+  KeptPart part = edit.mask.empty() ? edit.part : part_of_mask(edit, fitted, plan.warnings);
+  set_how(edit.how, part);
   keep_part(part, continued);
   for (Request& request : plan.requests) continued.apply(manifest, request);
+  if (part.region) {
+    const std::string note = note_whole_tokens("region", *part.region, *plan.requests.front().region);
+    if (!note.empty()) plan.warnings.push_back(note);
+    plan.warnings.push_back(std::string("region: ") + kRegionSight);
+  }
   check_pixels(manifest, plan.requests.front(), rules.limits.pixels);
   begin_with(continued, engine, plan.requests);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lamplighter/image.h"
@@ -18,11 +19,12 @@ enum class MaskForm {
   black,  // the others of `white`
 };
 
-// An image whose upper rows are kept, as a request gives it.
+// An image of which a part is kept, as a request gives it.
 struct EditWanted {
   std::string image, mask;  // PNG files; no mask: `part` says what is kept
   MaskForm form = MaskForm::clear;
   KeptPart part;
+  std::optional<Region> how;  // the behind, candidates and pick of a region, where one of them is given
   Fit fit = Fit::crop;
 };
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <random>
 
+#include "base/suggestion.h"
 #include "draft/options/options.h"
 #include "pipeline/metadata/request_fields.h"
 #include "tree/tree.h"
@@ -41,6 +42,11 @@ void read_seed_forms(Json& object) {
     if (text.empty() || text == "-1") *found = -1;
   }
   if (is_minus_one(*found)) object.erase("seed");
+}
+
+std::string slip_of(const std::string& key, const std::vector<std::string>& known) {
+  constexpr std::size_t letters = 8;  // two mistakes in a shorter name make another word
+  return did_you_mean(key, known, key.size() < letters ? 1 : 2);
 }
 
 void read_method(JsonReader& reader, ImagesWanted& wanted) {

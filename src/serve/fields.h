@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "serve/http_error.h"
@@ -22,6 +23,9 @@ Json without_nulls(const Json& object);
 
 // A seed of -1 is not given; one may be a text of digits, because JavaScript has no whole numbers above 2^53.
 void read_seed_forms(Json& object);
+
+// "; did you mean X?" where a field's name is a slip of a known one: a mistake, or two in a longer name.
+std::string slip_of(const std::string& key, const std::vector<std::string>& known);
 
 void read_method(JsonReader& reader, ImagesWanted& wanted);
 void read_prompt(JsonReader& reader, const RequestLimits& limits, const Request& request);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "pipeline/region.h"
+
 namespace lamplighter {
 
 Job::Job(std::vector<Request> requests, double deadline_s, bool follows)
@@ -69,8 +71,9 @@ void Job::progress(std::size_t image, const Grid& grid, const std::vector<std::i
   update.codes = codes;
   update.committed.push_back(committed);
   update.tokens += committed;
-  const auto in_order = static_cast<std::size_t>(update.tokens) + requests_[image].kept.size();
-  update.in_order = update.in_order && codes.size() == in_order;
+  const auto positions = static_cast<std::int64_t>(codes.size());
+  // A part behind kept tokens begins with a call of its own, which has the codes of the next one already.
+  update.in_order = update.in_order && generated_tokens(grid, requests_[image], positions) >= update.tokens;
   is_updated_[image] = true;
   changed_.notify_all();
 }

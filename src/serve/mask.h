@@ -10,13 +10,15 @@ namespace lamplighter {
 struct FittedSides {
   int width = 0, height = 0;  // of the image
   int fitted_width = 0, fitted_height = 0;
-  int token = 0;  // rows of pixels that a row of tokens has
+  int token = 0;  // pixels on a side of a token
   Fit fit = Fit::crop;
 };
 
-// How many rows of tokens a mask keeps: the rows that lie whole above all pixels that it marks. Pixels that
-// are not marked may lie beside or below marked ones by at most a row of tokens. Throws
-// Error(ExitCode::input) for other masks, also where all or nothing is kept.
-int rows_kept_by(const ClearImage& mask, MaskForm form, const FittedSides& sides);
+// What a mask keeps: all but the tokens that the pixels touch that it marks. They are a rectangle, which is
+// the region, or the lower part of the image, and then the rows above it are kept. In the lower part, pixels
+// that are not marked may lie beside or below marked ones by at most a row of tokens. What was padded belongs
+// to the pixels at the edge. Throws Error(ExitCode::input) for other masks, also where all or nothing is
+// kept.
+KeptPart kept_by(const ClearImage& mask, MaskForm form, const FittedSides& sides);
 
 }  // namespace lamplighter

@@ -7,6 +7,7 @@
 #include "draft/options/options.h"
 #include "draft/registry.h"
 #include "lamplighter/version.h"
+#include "pipeline/region.h"
 
 namespace lamplighter {
 namespace {
@@ -107,9 +108,27 @@ Json txt2img_schema(const RequestLimits& limits) {
 }
 
 // What is kept of an image that is given.
-void add_kept_part(Json& fields) {
+void add_kept_part(Json& fields, const RequestLimits& limits) {
   fields["keep_rows"] = whole("In place of a mask: rows of tokens that are kept.", 1);
   fields["keep_tokens"] = whole("In place of a mask: tokens that are kept, row by row.", 1);
+  fields["region"] = {
+      {"oneOf",
+       {{{"type", "string"}, {"pattern", "^[0-9]+,[0-9]+,[0-9]+,[0-9]+$"}},
+        {{"type", "array"}, {"items", {{"type", "integer"}}}, {"minItems", 4}, {"maxItems", 4}}}},
+      {"description",
+       std::string("In place of a mask: X,Y,WIDTH,HEIGHT of a rectangle that is generated anew, in pixels of "
+                   "the generated image, rounded outwards to whole tokens; ") +
+           kRegionSight + "."}};
+  fields["behind"] =
+      choice("What lies right of the region and below it: keep (default), or redraw.", {"keep", "redraw"});
+  fields["candidates"] = whole(
+      "How often the region is generated; one is picked, by the probability of the kept tokens behind it. "
+      "Times "
+      "the number of images.",
+      1);
+  fields["candidates"]["maximum"] = limits.images;
+  fields["pick"] = choice("Which candidate: best (default, the likeliest), or sample (by probability).",
+                          {"best", "sample"});
 }
 
 Json edits_schema(const RequestRules& rules) {
@@ -119,10 +138,11 @@ Json edits_schema(const RequestRules& rules) {
     return Json{{"type", "string"}, {"format", "binary"}, {"description", meaning}};
   };
   fields["image"] = file("A PNG file.");
-  fields["mask"] =
-      file("A PNG file with the sides of the image, transparent below a line: what is generated anew.");
+  fields["mask"] = file(
+      "A PNG file with the sides of the image, transparent below a line or in a rectangle: what is "
+      "generated anew.");
   fields["fit"] = choice("How an image of another size gets the model's.", {"crop", "pad", "stretch"});
-  add_kept_part(fields);
+  add_kept_part(fields, rules.limits);
   schema["required"] = {"image"};
   return schema;
 }
@@ -135,14 +155,21 @@ Json img2img_schema(const RequestLimits& limits) {
                            {"minItems", 1},
                            {"maxItems", 1},
                            {"description", "A PNG file in base64."}};
-  fields["mask"] =
-      text("A PNG file in base64 with the sides of the image, white below a line: what is generated anew.");
+  fields["mask"] = text(
+      "A PNG file in base64 with the sides of the image, white below a line or in a rectangle: what is "
+      "generated anew.");
   fields["inpainting_mask_invert"] = whole("1: black is generated anew.", 0);
   fields["inpainting_mask_invert"]["maximum"] = 1;
   fields["resize_mode"] = whole("An image of another size is stretched (0), cropped (1) or padded (2).", 0);
-  add_kept_part(fields);
+  add_kept_part(fields, limits);
   schema["required"] = {"init_images"};
   return schema;
+}
+
+std::vector<std::string> fields_of(const Json& schema) {
+  std::vector<std::string> names{"neighbours"};  // which is refused in words
+  for (const auto& field : schema.at("properties").items()) names.push_back(field.key());
+  return names;
 }
 
 Json body_of(const char* schema, const char* type = "application/json") {
@@ -153,10 +180,18 @@ Json body_of(const char* schema, const char* type = "application/json") {
 }  // namespace
 
 const std::vector<std::string>& generation_fields() {
+  static const std::vector<std::string> fields = fields_of(generations_schema({}));
+  return fields;
+}
+
+const std::vector<std::string>& edit_fields() {
   static const std::vector<std::string> fields = [] {
-    std::vector<std::string> names{"neighbours"};  // which is refused in words
-    const Json schema = generations_schema({});
-    for (const auto& field : schema.at("properties").items()) names.push_back(field.key());
+    std::vector<std::string> names = fields_of(edits_schema({}));
+    const auto is_shared = [](const std::string& name) {
+      const std::vector<std::string>& others = generation_fields();
+      return std::find(others.begin(), others.end(), name) != others.end();
+    };
+    names.erase(std::remove_if(names.begin(), names.end(), is_shared), names.end());
     return names;
   }();
   return fields;

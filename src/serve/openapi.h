@@ -15,6 +15,8 @@ struct ApiPath {
 
 // The fields that a body of POST /v1/images/generations may have.
 const std::vector<std::string>& generation_fields();
+// The fields that a body of POST /v1/images/edits may have beside them.
+const std::vector<std::string>& edit_fields();
 
 // The API in the form of OpenAPI 3.1: its paths, the fields of requests with their limits, and errors.
 Json describe_api(const std::vector<ApiPath>& paths, const RequestRules& rules);

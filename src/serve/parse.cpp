@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "base/suggestion.h"
 #include "base/utf8.h"
 #include "image/formats.h"
 #include "pipeline/metadata/request_fields.h"
@@ -84,13 +83,12 @@ void drop_empty(Json& body) {
 
 // Takes out what belongs to another server and changes nothing. What looks like a slip stays, and is refused.
 void drop_foreign(Json& body, std::vector<std::string>& unused) {
-  constexpr std::size_t letters = 8;  // two mistakes in a shorter name make another word
   const std::vector<std::string>& own = generation_fields();
   Json kept = Json::object();
   for (auto& [key, value] : body.items()) {
     const bool is_foreign =
-        kForeign.count(key) != 0 || (std::find(own.begin(), own.end(), key) == own.end() &&
-                                     did_you_mean(key, own, key.size() < letters ? 1 : 2).empty());
+        kForeign.count(key) != 0 ||
+        (std::find(own.begin(), own.end(), key) == own.end() && slip_of(key, own).empty());
     if (is_foreign) {
       unused.push_back(key);
     } else {

@@ -68,12 +68,12 @@ ImagesWanted parse_generations(std::string_view body, const RequestRules& rules)
 // there; nor does an empty negative prompt, which its clients send unasked. Throws HttpError.
 ImagesWanted parse_txt2img(const Json& body, const RequestRules& rules);
 
-// Body of POST /v1/images/edits, a form of this type: image, mask, keep_rows, keep_tokens, fit, and the
-// fields of parse_generations as texts. Throws HttpError.
+// Body of POST /v1/images/edits, a form of this type: image, mask, keep_rows, keep_tokens, region, behind,
+// candidates, pick, fit, and the fields of parse_generations as texts. Throws HttpError.
 ImagesWanted parse_edits(std::string_view content_type, std::string_view body, const RequestRules& rules);
 
 // Body of POST /sdapi/v1/img2img: init_images, mask, inpainting_mask_invert, resize_mode, keep_rows,
-// keep_tokens, and the fields of parse_txt2img. Throws HttpError.
+// keep_tokens, region, behind, candidates, pick, and the fields of parse_txt2img. Throws HttpError.
 ImagesWanted parse_img2img(const Json& body, const RequestRules& rules);
 
 // A body as JSON. Throws HttpError.

@@ -2,20 +2,44 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/base64.h"
+#include "base/format.h"
+#include "base/message.h"
 #include "base/utf8.h"
 #include "pipeline/pixel_encoder.h"
+#include "pipeline/region.h"
 #include "serve/fields.h"
 #include "serve/multipart.h"
+#include "serve/openapi.h"
 #include "serve/parse.h"
 
-// Requests that bring an image whose upper rows are kept.
+// Requests that bring an image of which a part is kept.
 namespace lamplighter {
 namespace {
 
 // Fields of a form that are texts, also where they look like numbers.
 constexpr std::array<std::string_view, 4> kTexts{"prompt", "negative_prompt", "model", "user"};
+
+// Fields of both forms that say what is kept, and how the rest is generated.
+const std::vector<std::string> kPartFields{"keep_rows", "keep_tokens", "region",
+                                           "behind",    "candidates",  "pick"};
+
+bool is_in(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void require_utf8(std::string_view text) {
+  if (find_invalid_utf8(text) != std::string_view::npos)
+    throw Error(ExitCode::input, "body: a field has bytes that are not UTF-8");
+}
+
+// A slip of a field that says what is kept would keep something else.
+void refuse_slip(const std::string& key, const std::vector<std::string>& known) {
+  const std::string hint = is_in(known, key) ? "" : slip_of(key, known);
+  if (!hint.empty()) throw Error(ExitCode::input, "body: unknown field " + excerpt_of(key) + hint);
+}
 
 Json value_of(const FormField& field) {
   constexpr std::size_t longest = 64;  // a longer text is no number
@@ -27,18 +51,55 @@ Json value_of(const FormField& field) {
   return text;
 }
 
-// Both forms say what is kept by a mask, or else by a number.
+// "X,Y,WIDTH,HEIGHT", or the four numbers.
+Region read_rectangle(JsonReader& reader) {
+  const Json& value = reader.value("region");
+  if (value.is_string()) return parse_region(value.get<std::string>(), "body: region");
+  std::string text;
+  for (const Json& side : value.is_array() ? value : Json::array({value}))
+    text += (text.empty() ? "" : ",") + shorten(side.dump(), 24);
+  return parse_region(text, "body: region");
+}
+
+void read_how(JsonReader& reader, EditWanted& edit) {
+  Region how;
+  if (reader.has("behind")) how.behind = reader.choice("behind", {"keep", "redraw"});
+  if (reader.has("candidates")) how.candidates = static_cast<int>(reader.integer("candidates", 1, 256));
+  if (reader.has("pick")) how.pick = reader.choice("pick", {"best", "sample"});
+  if (!reader.has("behind") && !reader.has("candidates") && !reader.has("pick")) return;
+  if (edit.mask.empty() && !edit.part.region) {
+    reader.fail(std::string(reader.has("behind")       ? "behind"
+                            : reader.has("candidates") ? "candidates"
+                                                       : "pick") +
+                ": got it without a region, expected region or mask beside it");
+  }
+  edit.how = how;
+}
+
+// Both forms say what is kept by a mask, by a number, or by the region that is not.
 void read_part(JsonReader& reader, EditWanted& edit, const std::string& marked) {
+  edit.part.region_name = "region";
   if (reader.has("keep_rows")) edit.part.rows = reader.integer("keep_rows", 1);
   if (reader.has("keep_tokens")) edit.part.tokens = reader.integer("keep_tokens", 1);
-  const bool has_number = edit.part.rows || edit.part.tokens;
-  if (has_number && !edit.mask.empty())
-    reader.fail("got mask and keep_rows or keep_tokens, expected one of them");
-  if (has_number || !edit.mask.empty()) return;
+  if (reader.has("region")) edit.part.region = read_rectangle(reader);
+  read_how(reader, edit);
+  const bool is_given = edit.part.rows || edit.part.tokens || edit.part.region;
+  if (is_given && !edit.mask.empty())
+    reader.fail("got mask and keep_rows, keep_tokens or region, expected one of them");
+  if (is_given || !edit.mask.empty()) return;
   reader.fail(
       "mask: got none, expected a PNG file that is " + marked +
-      " below a line, or keep_rows: what lies below is generated anew; the whole of an image cannot be "
-      "changed a little");
+      " below a line or in a rectangle, or keep_rows, or region: what is generated anew; the whole of "
+      "an image cannot be changed a little");
+}
+
+// Candidates take as long as images.
+void check_candidates(const ImagesWanted& wanted, const RequestLimits& limits) {
+  const int candidates = wanted.edit->how ? wanted.edit->how->candidates : 1;
+  if (wanted.count * candidates <= limits.images) return;
+  throw Error(ExitCode::input, "body: candidates: got " + std::to_string(candidates) + " for " +
+                                   counted(wanted.count, "image") + ", expected at most " +
+                                   std::to_string(limits.images) + " in all");
 }
 
 // A PNG file in base64, also as a data URL.
@@ -72,11 +133,10 @@ ImagesWanted parse_edits(std::string_view content_type, std::string_view body, c
         file = field.content;
         continue;
       }
-      if (find_invalid_utf8(field.name) != std::string_view::npos ||
-          find_invalid_utf8(field.content) != std::string_view::npos)
-        throw Error(ExitCode::input, "body: a field has bytes that are not UTF-8");
-      const bool is_own = field.name == "keep_rows" || field.name == "keep_tokens" || field.name == "fit";
-      Json& target = is_own ? own : fields;
+      require_utf8(field.name);
+      if (!is_in(generation_fields(), field.name)) refuse_slip(field.name, edit_fields());
+      require_utf8(field.content);
+      Json& target = is_in(edit_fields(), field.name) ? own : fields;
       if (target.contains(field.name)) throw Error(ExitCode::input, "body: a field is there twice");
       target[field.name] = value_of(field);
     }
@@ -86,6 +146,7 @@ ImagesWanted parse_edits(std::string_view content_type, std::string_view body, c
     if (reader.has("fit")) edit.fit = parse_fit(reader.text("fit"));
     ImagesWanted wanted = parse_generations(to_text(fields), rules);
     wanted.edit = std::move(edit);
+    check_candidates(wanted, rules.limits);
     return wanted;
   });
 }
@@ -93,6 +154,7 @@ ImagesWanted parse_edits(std::string_view content_type, std::string_view body, c
 ImagesWanted parse_img2img(const Json& body, const RequestRules& rules) {
   return with_http_errors([&] {
     ImagesWanted wanted = parse_txt2img(body, rules);
+    for (const std::string& key : wanted.unused) refuse_slip(key, kPartFields);
     JsonReader reader(body, kBody, ExitCode::input);
     if (!reader.has("init_images") || !body["init_images"].is_array() || body["init_images"].size() != 1)
       reader.fail("init_images: expected a list of one PNG file in base64");
@@ -109,13 +171,12 @@ ImagesWanted parse_img2img(const Json& body, const RequestRules& rules) {
     edit.fit = fit_of(number("resize_mode", 3));
     read_part(reader, edit, is_inverted ? "black" : "white");
     wanted.edit = std::move(edit);
-    constexpr std::array<std::string_view, 6> read{"init_images", "mask",      "inpainting_mask_invert",
-                                                   "resize_mode", "keep_rows", "keep_tokens"};
-    wanted.unused.erase(std::remove_if(wanted.unused.begin(), wanted.unused.end(),
-                                       [&](const std::string& key) {
-                                         return std::find(read.begin(), read.end(), key) != read.end();
-                                       }),
-                        wanted.unused.end());
+    check_candidates(wanted, rules.limits);
+    const std::vector<std::string> read{"init_images", "mask", "inpainting_mask_invert", "resize_mode"};
+    wanted.unused.erase(
+        std::remove_if(wanted.unused.begin(), wanted.unused.end(),
+                       [&](const std::string& key) { return is_in(read, key) || is_in(kPartFields, key); }),
+        wanted.unused.end());
     return wanted;
   });
 }

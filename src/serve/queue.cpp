@@ -16,6 +16,12 @@ constexpr std::ptrdiff_t kMostExamined = 16;  // behind the first one, to find a
 
 const char* const kLate = "the deadline passed before the images were complete";
 
+std::size_t count_all(const std::vector<Request>& requests) {
+  std::size_t count = 0;
+  for (const Request& request : requests) count += count_candidates(request);
+  return count;
+}
+
 // False where nobody waits for the job any more. One that is late fails.
 bool check_wanted(Job& job) {
   if (job.is_wanted() && job.is_late()) job.fail({504, "deadline_exceeded", kLate});
@@ -32,17 +38,17 @@ std::shared_ptr<Job> Queue::submit(std::vector<Request> requests, double deadlin
   drop_unwanted();
   if (closed_) throw HttpError(503, "shutting_down", "the server is stopping", 5);
   const auto slots = static_cast<std::size_t>(slots_);
-  if (requests.size() > limit_ + slots) {
+  const std::size_t wanted = count_all(requests), waiting = count_waiting();
+  if (wanted > limit_ + slots) {
     throw HttpError(400, "invalid_value",
-                    "got a request for " + counted(requests.size(), "image") + ", expected at most " +
+                    "got a request for " + counted(wanted, "image") + ", expected at most " +
                         std::to_string(limit_ + slots) + ", the size of the queue");
   }
   const std::size_t free = slots - std::min(slots, in_work_.size());
-  if (waiting_.size() + requests.size() > limit_ + free) {
+  if (waiting + wanted > limit_ + free) {
     throw HttpError(429, "queue_full",
-                    "the queue has no room for " + std::to_string(requests.size()) +
-                        " more: images that wait: " + std::to_string(waiting_.size()) + ", at most " +
-                        std::to_string(limit_),
+                    "the queue has no room for " + std::to_string(wanted) + " more: images that wait: " +
+                        std::to_string(waiting) + ", at most " + std::to_string(limit_),
                     seconds_to_wait());
   }
   auto job = std::make_shared<Job>(std::move(requests), deadline_s, follows);
@@ -81,6 +87,12 @@ Queue::State Queue::state() const {
   }
   for (const Job* job : jobs) state.complete += job->results();
   return state;
+}
+
+std::size_t Queue::count_waiting() const {
+  std::size_t count = 0;
+  for (const QueuedImage& entry : waiting_) count += count_candidates(entry.job->requests()[entry.image]);
+  return count;
 }
 
 // Half of what waits: there is room long before the queue is empty.

@@ -25,7 +25,7 @@ class Queue : public RequestSource {
   // engine measures leave out what an image waits for between them, such as the pixels of another one.
   using OnImage = std::function<void(const Result& result, const ImageTimes& times)>;
 
-  // At most `limit` images wait; `slots` run side by side.
+  // At most `limit` images wait, each candidate of a region as one; `slots` run side by side.
   Queue(std::size_t limit, int slots, OnImage on_image);
 
   // Throws HttpError where the queue is full or closed.
@@ -65,6 +65,7 @@ class Queue : public RequestSource {
   // All with the lock held:
   void drop_unwanted();
   std::deque<QueuedImage>::iterator choose(const Fits& fits, bool is_idle);
+  std::size_t count_waiting() const;  // images, each candidate of a region as one
   int seconds_to_wait() const;
 
   const std::size_t limit_;

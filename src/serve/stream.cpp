@@ -73,7 +73,7 @@ std::string EventStream::row_events(const JobUpdate& update, FinishedImage& imag
   const std::int64_t due = image.rows * (partial_images_ + 1) / grid.rows;
   if (due <= image.partial || image.rows == grid.rows) return events;
   image.partial = due;
-  const Image part = decode_rows(update.codes, grid.rows, grid.columns,
+  const Image part = decode_part(update.codes, grid, job_->requests()[update.image],
                                  [&](const Codes& codes) { return model_.engine.decode(codes); });
   Json event = image_event(kind_ + ".partial_image", update.image, sides(part.width, part.height));
   event["partial_image_index"] = due - 1;
@@ -90,7 +90,7 @@ std::string EventStream::completed_event(std::size_t index) {
     warnings.push_back(std::move(note));
   Json event =
       image_event(kind_ + ".completed", index, sides(result.image.width, result.image.height), format_);
-  event.update(image_entry(content_(request, result), result, warnings));
+  event.update(image_entry(content_(request, result), request, result, warnings));
   event["usage"] = usage_of({&result});
   return server_event(kind_ + ".completed", event);
 }

@@ -98,7 +98,15 @@ class Browser:
         self.call("Input.insertText", text=text)
 
     def press(self, key: str) -> None:
-        codes = {"ArrowLeft": 37, "ArrowRight": 39, "Escape": 27, "Enter": 13, "Tab": 9}
+        codes = {
+            "ArrowLeft": 37,
+            "ArrowUp": 38,
+            "ArrowRight": 39,
+            "ArrowDown": 40,
+            "Escape": 27,
+            "Enter": 13,
+            "Tab": 9,
+        }
         text = {"text": "\r"} if key == "Enter" else {}  # without it, Enter presses no button
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key,

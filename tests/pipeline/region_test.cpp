@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <numeric>
 
 #include "lamplighter/error.h"
+#include "pipeline/output/partial_image.h"
 
 namespace lamplighter {
 namespace {
@@ -60,9 +62,41 @@ TEST(Region, LeavesOutItsTokensOrAllBehindThem) {
   request.kept = all_codes();
   request.region = region;
   EXPECT_EQ(generated_tokens(small_grid(), request), 13);
+  EXPECT_EQ(generated_tokens(small_grid(), request, 6), 0);
+  EXPECT_EQ(generated_tokens(small_grid(), request, 12), 5);
   request.region.reset();
   request.kept.resize(7);
   EXPECT_EQ(generated_tokens(small_grid(), request), 13);
+  EXPECT_EQ(generated_tokens(small_grid(), request, 7), 0);
+  EXPECT_EQ(generated_tokens(small_grid(), request, 9), 2);
+}
+
+TEST(Region, PartialImagesShowWhatIsKeptAroundIt) {
+  const auto decode = [](const Codes& codes) {
+    Image image{40, 16, std::vector<std::uint8_t>(std::size_t{40} * 16 * 3)};
+    for (std::size_t pixel = 0; pixel < std::size_t{40} * 16; ++pixel) {
+      const std::size_t token = pixel / 40 / 4 * 5 + pixel % 40 / 8;
+      for (std::size_t channel = 0; channel < 3; ++channel)
+        image.pixels[3 * pixel + channel] = static_cast<std::uint8_t>(codes.ids[token]);
+    }
+    return image;
+  };
+  Request request;
+  request.kept = all_codes();
+  request.region = Region{8, 4, 16, 8};  // tokens 6, 7, 11 and 12
+  std::vector<std::int32_t> known = all_codes();
+  known.resize(11);
+  known[6] = 60, known[7] = 70;
+  const Image image = decode_part(known, small_grid(), request, decode);
+  const auto value = [&](std::size_t token) {
+    return image.pixels[3 * (token / 5 * 4 * 40 + token % 5 * 8 + 41)];
+  };
+  for (std::size_t token = 0; token < 20; ++token) {
+    const std::size_t expected = token == 6 || token == 7     ? token * 10
+                                 : token == 11 || token == 12 ? 128
+                                                              : token;
+    EXPECT_EQ(value(token), expected) << token;
+  }
 }
 
 TEST(Region, IsAPartOfAWholeImage) {

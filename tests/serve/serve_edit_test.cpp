@@ -7,6 +7,7 @@
 #include "image/fit.h"
 #include "image/png_chunks.h"
 #include "lamplighter/error.h"
+#include "pipeline/region.h"
 #include "serve/http_error.h"
 #include "serve/mask.h"
 #include "serve/multipart.h"
@@ -27,9 +28,14 @@ ClearImage clear_below(int line, int width = 8, int height = 12) {
 
 const FittedSides kSame{8, 12, 8, 12, 4, Fit::crop};
 
+// How many rows a mask keeps.
+std::int64_t rows_kept_by(const ClearImage& mask, MaskForm form, const FittedSides& sides) {
+  return kept_by(mask, form, sides).rows.value();
+}
+
 std::string refusal_of_mask(const ClearImage& mask, const FittedSides& sides = kSame) {
   try {
-    rows_kept_by(mask, MaskForm::clear, sides);
+    kept_by(mask, MaskForm::clear, sides);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::input);
     return error.what();
@@ -52,12 +58,58 @@ TEST(Mask, BordersMayBeRaggedWithinARowOfTokens) {
   };
   alpha(3, 11) = 255;  // rows 8 to 11: as tall as a row of tokens
   EXPECT_EQ(rows_kept_by(mask, MaskForm::clear, kSame), 2);
-  alpha(5, 7) = 0;  // rows 7 to 11
-  EXPECT_THAT(refusal_of_mask(mask), HasSubstr("only a lower part"));
+  alpha(5, 7) = 0;
+  EXPECT_THAT(refusal_of_mask(mask), HasSubstr("expected a lower part of the image, or a rectangle"))
+      << "rows 7 to 11, and the left token of row 1 stays";
   alpha(3, 11) = 0;
   EXPECT_EQ(rows_kept_by(mask, MaskForm::clear, kSame), 1) << "the marked pixel in row 7 is not kept";
   alpha(5, 7) = 128;  // half opaque
   EXPECT_EQ(rows_kept_by(mask, MaskForm::clear, kSame), 2);
+}
+
+// Clear in a rectangle.
+ClearImage clear_in(const Region& region, int width = 8, int height = 12) {
+  ClearImage mask = clear_below(height, width, height);
+  for (int y = region.y; y < region.y + region.height; ++y) {
+    for (int x = region.x; x < region.x + region.width; ++x)
+      mask.pixels[static_cast<std::size_t>(4 * (width * y + x) + 3)] = 0;
+  }
+  return mask;
+}
+
+std::string region_of(const Region& marked, const FittedSides& sides = kSame) {
+  return region_text(
+      kept_by(clear_in(marked, sides.width, sides.height), MaskForm::clear, sides).region.value());
+}
+
+TEST(Mask, RectanglesAreRegionsOfWholeTokens) {
+  EXPECT_EQ(region_of({0, 0, 1, 1}), "0,0,4,4");
+  EXPECT_EQ(region_of({4, 4, 4, 4}), "4,4,4,4");
+  EXPECT_EQ(region_of({5, 3, 1, 2}), "4,0,4,8");
+  EXPECT_EQ(region_of({0, 2, 8, 4}), "0,0,8,8") << "the upper part";
+  EXPECT_EQ(region_of({7, 0, 1, 12}), "4,0,4,12") << "a column";
+  EXPECT_EQ(region_of({1, 9, 2, 2}), "0,8,4,4") << "a part of the last row";
+  EXPECT_EQ(rows_kept_by(clear_in({3, 9, 2, 1}), MaskForm::clear, kSame), 2) << "touches the whole last row";
+}
+
+TEST(Mask, RectanglesLieWhereTheFittedImageHasThem) {
+  // 16 x 24 pixels: halved; cropped to their middle from 16 x 48.
+  EXPECT_EQ(region_of({8, 8, 8, 8}, {16, 24, 8, 12, 4, Fit::stretch}), "4,4,4,4");
+  EXPECT_EQ(region_of({8, 0, 2, 13}, {16, 48, 8, 12, 4, Fit::crop}), "4,0,4,4");
+  // 8 x 24 pixels become 4 x 12 with 2 columns at each side, which belong to the pixels at the edge.
+  const FittedSides padded{8, 24, 8, 12, 4, Fit::pad};
+  EXPECT_EQ(region_of({0, 8, 2, 8}, padded), "0,4,4,4");
+  EXPECT_EQ(region_of({0, 8, 8, 8}, padded), "0,4,8,4");
+  EXPECT_EQ(rows_kept_by(clear_below(16, 8, 24), MaskForm::clear, padded), 2);
+}
+
+TEST(Mask, OtherShapesAreOfferedTheRectangleAroundThem) {
+  ClearImage mask = clear_in({0, 0, 1, 8});
+  mask.pixels[4 * (8 * 5 + 6) + 3] = 0;
+  EXPECT_THAT(refusal_of_mask(mask),
+              HasSubstr("or a rectangle as region 0,0,8,8 around them; a token has 4x4"));
+  mask.pixels[4 * (8 * 11 + 6) + 3] = 0;
+  EXPECT_THAT(refusal_of_mask(mask), HasSubstr("or a rectangle of some of its tokens"));
 }
 
 TEST(Mask, LinesLieWhereTheFittedImageHasThem) {
@@ -83,10 +135,10 @@ TEST(Mask, WhiteAndBlackMarkWhatTheySay) {
       grey.pixels[4 * pixel + channel] = pixel < 64 ? 127 : 128;
   }
   EXPECT_EQ(rows_kept_by(grey, MaskForm::white, kSame), 2);
-  EXPECT_THROW(rows_kept_by(grey, MaskForm::black, kSame), Error);
+  EXPECT_EQ(region_text(kept_by(grey, MaskForm::black, kSame).region.value()), "0,0,8,8");
   // Where pixels are clear, opacity counts and colour does not.
   EXPECT_EQ(rows_kept_by(clear_below(8), MaskForm::black, kSame), 2);
-  EXPECT_THROW(rows_kept_by(clear_below(8), MaskForm::white, kSame), Error);
+  EXPECT_EQ(region_text(kept_by(clear_below(8), MaskForm::white, kSame).region.value()), "0,0,8,8");
 }
 
 TEST(Form, HasFieldsAndFiles) {

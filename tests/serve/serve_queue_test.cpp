@@ -81,6 +81,22 @@ TEST_F(ServeQueueTest, FullMeansTryLater) {
   EXPECT_EQ(status_of([&] { submit(7); }), 400);  // which never has a place
 }
 
+TEST_F(ServeQueueTest, CandidatesCountAsImages) {
+  std::vector<Request> requests = images(2);
+  for (Request& request : requests) {
+    request.region = Region{};
+    request.region->candidates = 3;
+  }
+  EXPECT_EQ(status_of([&] { queue_.submit(requests, 60, true); }), 200);
+  EXPECT_EQ(queue_.state().waiting, 2U);
+  EXPECT_EQ(status_of([&] { submit(1); }), 429);
+  take();
+  EXPECT_EQ(status_of([&] { submit(3); }), 429);
+  EXPECT_EQ(status_of([&] { submit(2); }), 200);
+  requests.front().region->candidates = 4;
+  EXPECT_EQ(status_of([&] { queue_.submit(requests, 60, true); }), 400);
+}
+
 TEST_F(ServeQueueTest, WhatFitsMayPassAFewTimes) {
   Queue queue(100, 2, [](const Result&, const ImageTimes&) {});
   const auto wide = queue.submit(images(1, 512), 60, false);
@@ -196,6 +212,28 @@ TEST_F(ServeQueueTest, StateCountsCompleteImagesWhileOthersOfTheirJobAreLeft) {
   EXPECT_EQ(queue_.state().complete, 1U);  // of the pair
   queue_.complete(second, Result());
   EXPECT_EQ(queue_.state().complete, 0U);
+}
+
+TEST_F(ServeQueueTest, TokensOfARegionComeInOrderAroundWhatIsKept) {
+  Grid grid;
+  grid.rows = grid.columns = 3;
+  grid.width = grid.height = 3;
+  Request request;
+  request.kept.resize(9);
+  request.region = Region{1, 0, 1, 2};
+  const auto job = queue_.submit({request}, 60, true);
+  const std::uint64_t number = take();
+  // The first token came by itself. The second begins a part, and is the last that is missing.
+  queue_.progress(number, grid, std::vector<std::int32_t>(9), 1);
+  const std::vector<JobUpdate> updates = job->updates(milliseconds(0));
+  ASSERT_EQ(updates.size(), 1U);
+  EXPECT_TRUE(updates[0].in_order);
+  EXPECT_EQ(updates[0].tokens, 2);
+  EXPECT_EQ(updates[0].committed, std::vector<std::int64_t>{1});
+
+  const auto other = queue_.submit({request}, 60, true);
+  queue_.progress(take(), grid, std::vector<std::int32_t>(1), 1);
+  EXPECT_FALSE(other->updates(milliseconds(0)).at(0).in_order) << "two tokens, and the first is missing";
 }
 
 TEST_F(ServeQueueTest, AnInterruptKeepsWhatIsThere) {

@@ -40,8 +40,9 @@ void ContinueFlags::add_region(CLI::App& command, CLI::Option& file,
   CLI::Option* rectangle =
       command
           .add_option("--region", region,
-                      "Generate a rectangle anew, in pixels of the image, rounded outwards to whole tokens; "
-                      "the model sees what lies above and to the left of a token, not what comes later")
+                      std::string("Generate a rectangle anew, in pixels of the image, rounded outwards to "
+                                  "whole tokens; ") +
+                          kRegionSight)
           ->type_name("X,Y,W,H")
           ->needs(&file);
   for (CLI::Option* other : others) rectangle->excludes(other);
@@ -112,9 +113,8 @@ void fit_continued(const ContinueFlags& flags, const Recorded& recorded, const M
 }
 
 std::string note_region(const Continued& continued, const Region& whole) {
-  const std::string given = region_text(*continued.region), tokens = region_text(whole);
-  if (given == tokens) return "";
-  return "note: --region: got " + given + ", whole tokens are " + tokens;
+  const std::string note = note_whole_tokens("--region", *continued.region, whole);
+  return note.empty() ? "" : "note: " + note;
 }
 
 }  // namespace lamplighter::cli

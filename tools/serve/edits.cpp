@@ -3,7 +3,7 @@
 
 #include "tools/serve/routes.h"
 
-// Images that are given: their upper rows are kept, and what lies below is generated anew.
+// Images that are given: a part of them is kept, and the rest is generated anew.
 namespace lamplighter::cli {
 
 // Throws HttpError (501) where no model here can read images, whatever the request asks for.

@@ -126,9 +126,10 @@ void Routes::images(ImagesWanted parsed, const HttpRequest& request, HttpRespons
   std::vector<const Result*> results;
   const Manifest& manifest = submission.model->engine.manifest();
   for (std::size_t i = 0; i < job.requests().size(); ++i) {
+    const Request& asked = job.requests()[i];
     const Result& result = job.result(i);
     results.push_back(&result);
-    data.push_back(image_entry(content_of(request, submission, job.requests()[i], result), result, {}));
+    data.push_back(image_entry(content_of(request, submission, asked, result), asked, result, {}));
   }
   const std::vector<std::string> warnings = all_warnings(submission.warnings, manifest, job);
   const Image& first = results.front()->image;
@@ -176,9 +177,10 @@ void Routes::add_openai() {
   post("/v1/images/edits", Body::form,
        [this](HttpRequest& request, HttpResponse& response) { edits(request, response); });
   post("/v1/images/variations", Body::any, [](const HttpRequest&, HttpResponse&) {
-    throw HttpError(501, "not_implemented",
-                    "this server generates images from captions; /v1/images/edits keeps the upper rows of an "
-                    "image and generates the rest anew");
+    throw HttpError(
+        501, "not_implemented",
+        "this server generates images from captions; /v1/images/edits generates a lower part of an "
+        "image anew, or a rectangle");
   });
   get("/v1/models", Access::key, [this](const HttpRequest&, HttpResponse& response) {
     Json data = Json::array();

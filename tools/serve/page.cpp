@@ -6,11 +6,13 @@
 #include "lamplighter/version.h"
 #include "serve/openapi.h"
 #include "serve/page/continue_js.h"
+#include "serve/page/form_js.h"
 #include "serve/page/history_js.h"
 #include "serve/page/image_js.h"
 #include "serve/page/page_css.h"
 #include "serve/page/page_html.h"
 #include "serve/page/page_js.h"
+#include "serve/page/region_js.h"
 #include "serve/page/server_js.h"
 #include "tools/serve/routes.h"
 
@@ -34,6 +36,8 @@ void Routes::add_rest() {
   file("/page.css", kServeStyle, "text/css");
   file("/page.js", kServeScript, "text/javascript");
   file("/image.js", kServeImageScript, "text/javascript");
+  file("/form.js", kServeFormScript, "text/javascript");
+  file("/region.js", kServeRegionScript, "text/javascript");
   file("/continue.js", kServeContinueScript, "text/javascript");
   file("/server.js", kServeServerScript, "text/javascript");
   file("/history.js", kServeHistoryScript, "text/javascript");

@@ -14,10 +14,10 @@ namespace {
 const std::string kRoot = "/sdapi/v1/";
 
 // The rows of tokens that are there. No image where none is.
-std::optional<Image> decode_part(Service::Model& model, const Job::Part& part) {
+std::optional<Image> decode_part(Service::Model& model, const Request& request, const Job::Part& part) {
   if (part.grid == nullptr || static_cast<int>(part.codes.size()) < part.grid->columns) return std::nullopt;
-  return decode_rows(part.codes, part.grid->rows, part.grid->columns,
-                     [&](const Codes& codes) { return model.engine.decode(codes); });
+  return lamplighter::decode_part(part.codes, *part.grid, request,
+                                  [&](const Codes& codes) { return model.engine.decode(codes); });
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ void Routes::webui_images(ImagesWanted wanted, const Json& parameters, const Htt
       files.push_back(base64(image_bytes(submission.model->origin, request, result)));
       seeds.push_back(result.seed);
       texts.push_back(image_text(describe_image(submission.model->origin, request, result)).front().second);
-    } else if (const auto part = decode_part(*submission.model, job.part(i))) {  // interrupted
+    } else if (const auto part = decode_part(*submission.model, request, job.part(i))) {  // interrupted
       files.push_back(base64(encode_png(*part)));
       seeds.push_back(request.seed);
       texts.push_back(request.prompt);
@@ -54,6 +54,8 @@ void Routes::webui_images(ImagesWanted wanted, const Json& parameters, const Htt
       all_warnings(submission.warnings, submission.model->engine.manifest(), job);
   const Request& request = job.requests()[0];
   const Grid& grid = find_grid(submission.model->engine.manifest(), request.width, request.height);
+  Json kept = Json::object();
+  if (first != nullptr) describe_kept(request, first->statistics, kept);
   const Json info{{"prompt", request.prompt},
                   {"negative_prompt", request.negative_prompt.value_or("")},
                   {"seed", request.seed},
@@ -66,6 +68,7 @@ void Routes::webui_images(ImagesWanted wanted, const Json& parameters, const Htt
                   {"batch_size", submission.wanted.count},
                   {"sd_model_name", submission.model->name()},
                   {"sd_model_hash", submission.model->origin.manifest_sha256.substr(0, 10)},
+                  {"extra_generation_params", std::move(kept)},
                   {"interrupted", job.is_interrupted()},
                   {"unused", submission.wanted.unused},
                   {"warnings", warnings},
@@ -106,7 +109,7 @@ std::string Routes::current_image() {
       const int rows = static_cast<int>(part.codes.size()) / part.grid->columns;
       if (rows == 0) continue;
       if (shown_.job.lock() != job || shown_.image != i || shown_.rows != rows)
-        shown_ = {job, i, rows, base64(encode_png(*decode_part(*model, part)))};
+        shown_ = {job, i, rows, base64(encode_png(*decode_part(*model, job->requests()[i], part)))};
       return shown_.base64;
     }
   }

@@ -37,23 +37,6 @@ MethodOptions read_method(JsonReader& reader) {
   return method;
 }
 
-// What an image took over from another one, and how its region was generated.
-void describe_kept(const Request& request, const Statistics& statistics, Json& json) {
-  if (request.kept.empty()) return;
-  json["kept_tokens"] = statistics.kept;
-  if (!request.region) return;
-  const Region& region = *request.region;
-  json["region"] = {region.x, region.y, region.width, region.height};
-  json["behind"] = region.behind;
-  json["seen"] = kSeen;
-  if (region.candidates == 1) return;
-  json["candidates"] = region.candidates;
-  json["pick"] = region.pick;
-  json["picked"] = statistics.picked;
-  json["log_probabilities"] = statistics.log_probabilities;
-  json["passes_of_all"] = statistics.passes_of_all;
-}
-
 std::optional<Region> read_region(JsonReader& reader) {
   if (!reader.has("region")) return std::nullopt;
   const std::vector<std::int64_t> sides = reader.integers("region");
@@ -102,6 +85,22 @@ std::string kept_words(const Json& image) {
 }
 
 }  // namespace
+
+void describe_kept(const Request& request, const Statistics& statistics, Json& json) {
+  if (request.kept.empty()) return;
+  json["kept_tokens"] = statistics.kept;
+  if (!request.region) return;
+  const Region& region = *request.region;
+  json["region"] = {region.x, region.y, region.width, region.height};
+  json["behind"] = region.behind;
+  json["seen"] = kSeen;
+  if (region.candidates == 1) return;
+  json["candidates"] = region.candidates;
+  json["pick"] = region.pick;
+  json["picked"] = statistics.picked;
+  json["log_probabilities"] = statistics.log_probabilities;
+  json["passes_of_all"] = statistics.passes_of_all;
+}
 
 Origin describe_origin(const TextToImage& engine) {
   const Manifest& manifest = engine.manifest();

@@ -13,6 +13,9 @@ namespace lamplighter {
 // Everything that decides an image, as JSON. Times and batch sizes are left out: equal runs give equal bytes.
 Json describe_image(const Origin& origin, const Request& request, const Result& result);
 
+// What of it says what an image took over from another one, and how its region was generated.
+void describe_kept(const Request& request, const Statistics& statistics, Json& json);
+
 // tokens_per_pass (lamplighter/record.h) as an array of the grid's rows.
 Json tokens_per_pass_rows(const Result& result);
 

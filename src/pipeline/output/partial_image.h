@@ -17,4 +17,9 @@ inline constexpr Colour kNotGenerated{128, 128, 128};
 Image decode_rows(const std::vector<std::int32_t>& ids, int rows, int columns,
                   const std::function<Image(const Codes& codes)>& decode);
 
+// The same for an image of this request. Around a region the kept image shows; tokens that are not generated
+// yet are kNotGenerated.
+Image decode_part(const std::vector<std::int32_t>& ids, const Grid& grid, const Request& request,
+                  const std::function<Image(const Codes& codes)>& decode);
+
 }  // namespace lamplighter

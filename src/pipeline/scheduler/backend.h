@@ -23,7 +23,8 @@ struct RunLimits {
 struct ImageStep {
   std::int64_t image = 0;
   std::int64_t tokens = 0;     // committed so far
-  std::int64_t committed = 0;  // by the cycle of this step
+  std::int64_t committed = 0;  // by this step
+  bool begins_part = false;    // one of them by a pass over kept tokens before the cycle
   bool is_complete = false;
   std::optional<Error> failure = std::nullopt;  // set: it cannot be completed
 };

@@ -26,6 +26,7 @@ class RegionCandidates {
   // Begins the next one, which a run knows by this number.
   DecodeRequest begin(std::int64_t number);
   void progress(std::int64_t number, std::int64_t tokens) { tokens_[number] = tokens; }
+  bool has_progress(std::int64_t number) const { return tokens_.count(number) != 0; }
   void complete(std::int64_t number, RecordedImage record, double log_probability);
   bool is_complete() const { return records_.size() == count_; }
 

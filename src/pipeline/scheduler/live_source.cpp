@@ -30,7 +30,11 @@ void LiveSource::progress(const ScheduledImages& images, const CodesOf& codes) {
   for (const auto& [number, image] : images) {
     if (!image.is_stepped) continue;
     const ScheduledRequest& scheduled = image.scheduled;
-    requests_.progress(scheduled.number, *scheduled.request.grid, codes(number), image.committed);
+    const std::vector<std::int32_t> known = codes(number);
+    if (image.begins_part) requests_.progress(scheduled.number, *scheduled.request.grid, known, 1);
+    const std::int64_t by_cycle = image.committed - (image.begins_part ? 1 : 0);
+    if (by_cycle > 0 || !image.begins_part)
+      requests_.progress(scheduled.number, *scheduled.request.grid, known, by_cycle);
   }
 }
 

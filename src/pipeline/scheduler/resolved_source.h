@@ -24,6 +24,7 @@ struct ScheduledImage {
   double began_ms = 0, ended_ms = 0;       // on the clock of the run, which counts decoding alone
   std::int64_t tokens = 0, committed = 0;  // so far, and by the newest step
   bool is_stepped = false;                 // the newest step says something of it
+  bool begins_part = false;                // as in ImageStep
   bool is_complete = false;
 };
 using ScheduledImages = std::map<std::int64_t, ScheduledImage>;  // by the backend's number

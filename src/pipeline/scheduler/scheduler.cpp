@@ -92,6 +92,7 @@ void Scheduler::update(const Step& step) {
     }
     image.tokens = stepped.tokens;
     image.committed = stepped.committed;
+    image.begins_part = stepped.begins_part;
     image.is_stepped = true;
     image.is_complete = stepped.is_complete;
     image.ended_ms = clock_ms_;

@@ -121,8 +121,11 @@ Step TokenBackend::step() {
       step.failure = bad_target();
       continue;
     }
-    step.committed += static_cast<std::int64_t>(reported.codes.size());
-    images_.at(step.image).progress(reported.image, reported.steps);
+    RegionCandidates& candidates = images_.at(step.image);
+    const bool begins_part = reported.first && candidates.has_progress(reported.image);
+    step.begins_part = begins_part && !candidates.are_compared();
+    step.committed += static_cast<std::int64_t>(reported.codes.size()) + (begins_part ? 1 : 0);
+    candidates.progress(reported.image, reported.steps);
     if (reported.steps == shape_.grid->tokens()) complete.push_back(reported.image);
     active.images.push_back(std::move(reported));
   }

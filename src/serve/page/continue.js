@@ -1,11 +1,29 @@
-// The image that the next one continues: what lies above a line stays, what lies below it is generated anew.
+// The image of which the next one keeps a part: what lies below a line is generated anew, or a rectangle.
+import * as region from './region.js';
+
 const byId = id => document.getElementById(id);
 let given = null;  // {name, bitmap, png}: png is a file that the server reads, where there is one
-let room = null;  // {size, width, height, rows} of the next image; null where it cannot continue another
+let room = null;  // {size, width, height, columns, rows} of the next image; null where it cannot keep a part of another
 
 export const isPossible = () => room !== null;
 const line = () => byId('keep_rows');
+const isRegion = () => byId('part-region').checked;
+export const words = () => isRegion() ? 'the rectangle is generated anew' : 'what lies below the line is generated anew';
+export const focus = () => (isRegion() ? byId('region-left') : line()).focus({preventScroll: true});
 
+function showPart() {
+  const byRegion = isRegion();
+  byId('given').classList.toggle('by-region', byRegion);
+  byId('below').hidden = byId('below').disabled = byId('line').hidden = byRegion;
+  byId('region').hidden = byId('region').disabled = byId('box').hidden = !byRegion;
+  byId('anew').style.clipPath = '';
+  if (byRegion) {
+    byId('anew').style.top = 0;
+    region.fit(room);
+  } else {
+    showLine();
+  }
+}
 function showLine() {
   const kept = Number(line().value), part = Math.round(100 * kept / room.rows);
   byId('kept').textContent = `${kept} of ${room.rows}, ${part}% of the image`;
@@ -14,7 +32,7 @@ function showLine() {
 }
 function setLine(rows) {
   line().value = Math.min(Math.max(Math.round(rows), 1), room.rows - 1);
-  showLine();
+  if (!isRegion()) showLine();
 }
 // The middle of the image in the sides of the next one, on white where it is transparent, as the server does it.
 function paint() {
@@ -24,17 +42,18 @@ function paint() {
   context.fillStyle = '#fff';
   context.fillRect(0, 0, width, height);
   context.drawImage(bitmap, (width - bitmap.width * scale) / 2, (height - bitmap.height * scale) / 2, bitmap.width * scale, bitmap.height * scale);
-  canvas.setAttribute('aria-label', 'The image to continue: ' + given.name);
+  canvas.setAttribute('aria-label', 'The image of which a part stays: ' + given.name);
 }
 const isFitted = () => given.bitmap.width === room.width && given.bitmap.height === room.height;
 function show() {
   byId('continue').hidden = room === null;
   byId('given').hidden = given === null;
+  byId('region').disabled = !room || !given || !isRegion();
   byId('image').hidden = byId('image-hint').hidden = given !== null;
   if (!room || !given) return;
   paint();
   byId('fitted').textContent = given.name + (isFitted() ? '' : `, fitted to ${room.size}`);
-  showLine();
+  showPart();
 }
 // Says what the next image is like. The line stays where it is in the image.
 export function fit(next) {
@@ -46,8 +65,9 @@ export function fit(next) {
   }
   show();
 }
-// Takes a file of any format that the browser reads. `keep_rows`: where the line lies, by itself in the middle.
-export async function take(file, name, {png = null, keep_rows} = {}) {
+// Takes a file of any format that the browser reads. `request`: an earlier one, whose line or rectangle it gets; by itself it
+// gets them in the middle.
+export async function take(file, name, {png = null, request} = {}) {
   let bitmap;
   try {
     bitmap = await createImageBitmap(file);
@@ -57,9 +77,14 @@ export async function take(file, name, {png = null, keep_rows} = {}) {
   const focused = document.activeElement === byId('image');
   given?.bitmap.close();
   given = {name, bitmap, png};
-  if (room) setLine(keep_rows ?? room.rows / 2);
+  if (request) byId(request.region ? 'part-region' : 'part-below').checked = true;
+  if (room) {
+    setLine(request?.keep_rows ?? room.rows / 2);
+    region.fit(room);
+    region.restore(request);
+  }
   show();
-  if (focused) line().focus();
+  if (focused) focus();
 }
 export function remove() {
   given?.bitmap.close();
@@ -67,21 +92,22 @@ export function remove() {
   byId('image').value = '';
   show();
 }
-// The fields of a request that continues the image, and none without one. A canvas makes a PNG file of every image.
+// The fields of a request that keeps a part of the image, and none without one. A canvas makes a PNG file of every image.
 export async function fields() {
   if (!room || !given) return {};
   const canvas = byId('source');
   const image = given.png && isFitted() ? given.png : await new Promise(done => canvas.toBlob(done, 'image/png'));
   if (!image) throw new Error(`${given.name}: this browser cannot make a PNG file of it`);
-  return {image, image_name: given.name, keep_rows: Number(line().value)};
+  return {image, image_name: given.name, ...(isRegion() ? region.fields() : {keep_rows: Number(line().value)})};
 }
 
 const hasFile = event => event.dataTransfer.types.includes('Files');
 const markDrop = wanted => document.body.classList.toggle('dropping', wanted);
-// Calls onFile with every file that is chosen, or dropped on the page.
-export function listen(onFile) {
+// Calls onFile with every file that is chosen, or dropped on the page, and onPart for another part of the image.
+export function listen(onFile, onPart) {
   const first = ([file]) => { if (file) onFile(file); };
   byId('image').onchange = () => first(byId('image').files);
+  byId('part-below').onchange = byId('part-region').onchange = () => { showPart(); onPart(); };
   document.ondragover = event => {
     if (!hasFile(event)) return;
     event.preventDefault();  // otherwise the browser leaves the page for the file
@@ -96,17 +122,20 @@ export function listen(onFile) {
   };
 }
 
-// A finger that moves on the image scrolls the page; on the line, it moves the line.
+// A finger that moves on the image scrolls the page; on the line or the rectangle, it moves them.
 function follow(event) {
   const {top, height} = byId('frame').getBoundingClientRect();
   setLine((event.clientY - top) / height * room.rows);
 }
+const takes = event => isRegion() ? region.takes(event) : event.pointerType !== 'touch' || event.target === byId('line');
 byId('keep_rows').oninput = showLine;
-byId('frame').onclick = follow;
+byId('frame').onclick = event => isRegion() ? region.click(event) : follow(event);
 byId('frame').onpointerdown = event => {
-  if (event.button !== 0 || event.pointerType === 'touch' && event.target !== byId('line')) return;
+  if (event.button !== 0 || !takes(event)) return;
   byId('frame').setPointerCapture(event.pointerId);
   event.preventDefault();  // selects nothing
-  follow(event);
+  if (isRegion()) region.begin(event); else follow(event);
 };
-byId('frame').onpointermove = event => { if (byId('frame').hasPointerCapture(event.pointerId)) follow(event); };
+byId('frame').onpointermove = event => {
+  if (byId('frame').hasPointerCapture(event.pointerId)) isRegion() ? region.move(event) : follow(event);
+};

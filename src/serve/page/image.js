@@ -1,4 +1,6 @@
 // One image: how it grows, its clock, and what can be done with it.
+import {generated} from './region.js';
+
 const SCALE = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
   [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37]];
 
@@ -39,10 +41,10 @@ function fileName(request, seed) {
 }
 
 export class ImageView {
-  // onColours: called when the colours of passes come, go or change. onContinue: called with the view whose image is to be
-  // continued. say: shows a message.
+  // onColours: called when the colours of passes come, go or change. onContinue: called with the view of whose image the next
+  // one keeps a part. say: shows a message.
   constructor(request, {columns, rows}, {onColours, onContinue, say}) {
-    Object.assign(this, {request, columns, rows, kept: request.keep_rows ?? 0, onColours, say, time: 0, committed: [],
+    Object.assign(this, {request, columns, rows, spans: generated(request, {columns, rows}), onColours, say, time: 0, committed: [],
       moments: [], inOrder: true, coloured: false, painted: false, done: null, blob: null, coloursWanted: false, most: 1});
     const [width, height] = request.size.split('x').map(Number);
     this.words = request.prompt ?? 'class ' + request.class;
@@ -54,7 +56,7 @@ export class ImageView {
     this.download = element('a', {className: 'button', textContent: 'Download'});
     this.copying = element('button', {type: 'button', textContent: 'Copy settings'});
     this.switch = element('button', {type: 'button', textContent: 'Tokens per pass', 'aria-pressed': 'false'});
-    const continuing = element('button', {type: 'button', className: 'continue', textContent: 'Continue'});
+    const continuing = element('button', {type: 'button', className: 'continue', textContent: 'Continue or change'});
     this.tools = element('div', {className: 'actions', hidden: true}, this.download, this.copying, continuing, this.switch);
     continuing.onclick = () => onContinue(this);
     this.copying.onclick = () => copy(JSON.stringify(this.settings(), null, 2))
@@ -84,29 +86,36 @@ export class ImageView {
     this.coloured = this.inOrder && committed.length > 0;
     this.most = most;
     if (this.coloured) {
-      cells.slice(0, this.columns * (this.rows - this.kept)).forEach((count, i) => {
-        context.fillStyle = colour(count, most);
-        context.fillRect(i % this.columns, this.kept + Math.floor(i / this.columns), 1, 1);
-      });
+      let i = 0;
+      for (const {row, left, right} of this.spans) {
+        for (let column = left; column < right && i < cells.length; column++) {
+          context.fillStyle = colour(cells[i++], most);
+          context.fillRect(column, row, 1, 1);
+        }
+      }
     }
     this.switch.hidden = !this.coloured;
     this.passes.hidden = !(this.coloursWanted && this.coloured);
   }
-  // The rows of another image that stay, before the first rows of this one come.
+  // Draws an image without what is generated from an image row on.
+  paintUpTo(rows, source) {
+    const {width, height} = this.canvas, context = this.canvas.getContext('2d'), x = width / this.columns, y = height / this.rows;
+    context.clearRect(0, 0, width, height);
+    context.drawImage(source, 0, 0, width, height);
+    for (const {row, left, right} of this.spans) if (row >= rows) context.clearRect(left * x, row * y, (right - left) * x, y);
+  }
+  // What stays of another image, before the first rows of this one come.
   showKept(source) {
-    const {width, height} = this.canvas, kept = height * this.kept / this.rows;
-    if (kept) this.canvas.getContext('2d').drawImage(source, 0, 0, width, kept, 0, 0, width, kept);
+    if (this.request.image) this.paintUpTo(0, source);
   }
   mostCommitted() { return Math.max(1, ...this.committed); }
   // The rows of the finished image that were there at a time.
   paintAt(time, most) {
-    const moment = this.moments.filter(m => m.time <= time).at(-1) ?? {rows: this.kept, committed: []};
-    const {width, height} = this.canvas, known = moment.rows / this.rows, context = this.canvas.getContext('2d');
+    const moment = this.moments.filter(m => m.time <= time).at(-1) ?? {rows: 0, committed: []};
     const running = time < this.time;
     this.image.hidden = running;
     this.canvas.hidden = !running;
-    context.clearRect(0, 0, width, height);
-    if (known) context.drawImage(this.image, 0, 0, this.image.naturalWidth, this.image.naturalHeight * known, 0, 0, width, height * known);
+    this.paintUpTo(moment.rows, this.image);
     this.paintPasses(moment.committed, most);
     this.clock.textContent = seconds(Math.min(time, this.time));
   }
@@ -139,7 +148,8 @@ export class ImageView {
     this.image.hidden = false;
     this.canvas.hidden = true;
     this.clock.textContent = seconds(this.time);
-    this.facts.textContent = `${facts.tokens} tokens in ${facts.target_passes} ${facts.target_passes === 1 ? 'pass' : 'passes'}, ${facts.step_compression.toFixed(2)} a pass, seed ${facts.seed}`;
+    this.facts.textContent = `${facts.tokens} tokens in ${facts.target_passes} ${facts.target_passes === 1 ? 'pass' : 'passes'}, ${facts.step_compression.toFixed(2)} a pass, seed ${facts.seed}` +
+      (facts.candidates ? `, candidate ${facts.picked + 1} of ${facts.candidates}` : '');
     this.tools.hidden = false;
     this.paintPasses(this.committed, this.mostCommitted());
     this.showColours(false);

@@ -1,16 +1,14 @@
 import {ImageView, colour, element, seconds} from './image.js';
+import * as form from './form.js';
 import * as source from './continue.js';
 import * as server from './server.js';
 import * as past from './history.js';
 
 const PARTIAL = 8;  // images of the rows so far, of one that grows
 const SLOWEST = 4;  // seconds that a race takes at least when it is shown again
-const MOST_SEED = 2n ** 64n - 1n;
 const TIE = 0.02;  // times that differ by less are equal
-const EXAMPLES = ['a lighthouse on a cliff at dusk, oil painting', 'a bowl of oranges on a wooden table', 'a red fox in fresh snow'];
 const byId = id => document.getElementById(id);
-const TEXTS = ['prompt', 'negative_prompt', 'temperature', 'cfg_scale', 'tree', 'lambda', 'seed'];
-let models = [], abort = null, shown = [], race = 0, raced = false;
+let abort = null, shown = [], race = 0, raced = false;
 
 function say(text, bad = false) {
   byId('message').textContent = text;
@@ -24,98 +22,16 @@ function allow(id, allowed) {
   byId(id).setAttribute('aria-disabled', String(!allowed));
 }
 
-// The form.
-const model = () => models.find(m => m.id === byId('model').value) ?? models[0];
-const option = value => element('option', {value, textContent: value});
-
-function showMethod() {
-  const method = byId('method').value, settings = model().settings[method] ?? {};
-  byId('meaning').textContent = model().meanings[method] ?? '';
-  for (const name of ['tree', 'lambda']) {
-    byId(name + '-field').hidden = !(name in settings);
-    const value = settings[name] ?? '';
-    byId(name).placeholder = value === 'bundle' ? "the model's" : [value].flat().join(', ');
-  }
-}
-function showExamples() {
-  const one = model(), wanted = one.prompt !== 'class' && !byId('prompt').value;
-  const texts = one.examples.length ? one.examples : EXAMPLES;
-  byId('examples').hidden = !wanted;
-  byId('examples').replaceChildren(...texts.map(text => {
-    const button = element('button', {type: 'button', textContent: text});
-    button.onclick = () => { byId('prompt').value = text; showExamples(); byId('prompt').focus(); };
-    return button;
-  }));
-}
-function showModel() {
-  const one = model();
-  byId('method').replaceChildren(...one.methods.map(option));
-  byId('method').value = one.methods.includes(one.method) ? one.method : one.methods[0];
-  byId('size').replaceChildren(...one.sizes.map(option));
-  byId('trees').replaceChildren(...one.trees.map(option));
-  byId('count').max = one.most_images;
-  byId('prompt-label').textContent = one.prompt === 'class' ? 'Class' : 'Prompt';
-  byId('prompt').placeholder = one.prompt === 'class' ? 'a number' : one.example || 'what the image shows';
-  byId('negative-label').hidden = one.negative_prompt === null;
-  byId('negative_prompt').placeholder = one.negative_prompt ?? '';
-  showMethod();
-  showExamples();
-  showSize();
-}
-const grid = () => model().grids[model().sizes.indexOf(byId('size').value)];
-// An image of one row of tokens has none below a line.
-function showSize() {
-  const size = byId('size').value, [width, height] = size.split('x').map(Number), {rows} = grid();
-  source.fit(model().image_encoder && rows > 1 ? {size, width, height, rows} : null);
-  byId('result').classList.toggle('continues', model().image_encoder);
-}
-function seed() {
-  const text = byId('seed').value.trim();
-  if (!text) return String(crypto.getRandomValues(new Uint32Array(1))[0]);
-  if (!/^\d+$/.test(text) || BigInt(text) > MOST_SEED) throw new Error(`the seed is ${text}, expected a whole number up to ${MOST_SEED}`);
-  return text;
-}
-function numbers(text) {
-  return text.split(/[\s,;/]+/).filter(Boolean).map(Number);
-}
-// The request of the form.
-function wanted() {
-  const one = model(), prompt = byId('prompt').value.trim() || (one.prompt === 'class' ? '0' : one.example);
-  if (!prompt) throw new Error('write a prompt first');
-  const request = {model: one.id, method: byId('method').value, size: byId('size').value, seed: seed(), n: Number(byId('count').value)};
-  if (one.prompt === 'class') request.class = Number(prompt); else request.prompt = prompt;
-  const negative = byId('negative_prompt').value.trim();
-  if (negative && one.negative_prompt !== null) request.negative_prompt = negative;
-  for (const name of ['temperature', 'cfg_scale']) if (byId(name).value) request[name] = Number(byId(name).value);
-  if (!byId('tree-field').hidden && byId('tree').value) request.tree = byId('tree').value.trim();
-  if (!byId('lambda-field').hidden && byId('lambda').value) request.lambda = numbers(byId('lambda').value);
-  return request;
-}
-// Fills the form with the request of an earlier image.
-function restore(request) {
-  if (models.some(m => m.id === request.model)) byId('model').value = request.model;
-  showModel();
-  for (const name of TEXTS) byId(name).value = request[name] ?? '';
-  if (request.class !== undefined) byId('prompt').value = request.class;
-  if (request.lambda) byId('lambda').value = request.lambda.join(', ');
-  for (const name of ['method', 'size'])
-    if ([...byId(name).options].some(o => o.value === request[name])) byId(name).value = request[name];
-  byId('count').value = 1;
-  showMethod();
-  showExamples();
-  showSize();
-}
-
-// The image to continue.
+// The image of which a part stays.
 async function takeImage(file, name, options) {
-  if (!models.length) return;
+  if (!form.isReady()) return;
   if (!source.isPossible()) {
-    const why = model().image_encoder ? 'an image of this size has one row of tokens' : 'its bundle has no image encoder';
-    return say(`${model().id} cannot continue images: ${why}`, true);
+    const why = form.model().image_encoder ? 'an image of this size has one row of tokens' : 'its bundle has no image encoder';
+    return say(`${form.model().id} cannot continue images: ${why}`, true);
   }
   try {
     await source.take(file, name, options);
-    say('what lies below the line is generated anew');
+    say(source.words());
   } catch (error) {
     say(error.message, true);
   }
@@ -123,9 +39,9 @@ async function takeImage(file, name, options) {
 async function continueImage({request, blob, canvas}) {
   const size = `${canvas.width}x${canvas.height}`;
   if ([...byId('size').options].some(o => o.value === size)) byId('size').value = size;
-  showSize();
+  form.showSize();
   await takeImage(blob, request.prompt ?? 'class ' + request.class, {png: blob});
-  byId('keep_rows').focus({preventScroll: true});
+  source.focus();
   byId('continue').scrollIntoView({block: 'nearest'});
 }
 
@@ -212,10 +128,10 @@ async function recall(entry) {
   Object.assign(view, {committed: entry.committed, inOrder: entry.inOrder});
   present([view], false);
   await view.finish(entry.facts, entry.blob);
-  restore({...entry.request, seed: entry.facts.seed});
-  const {image, image_name, keep_rows} = entry.request;
+  form.restore({...entry.request, seed: entry.facts.seed});
+  const {image, image_name} = entry.request;
   source.remove();
-  if (image && source.isPossible()) await takeImage(image, image_name, {png: image, keep_rows});
+  if (image && source.isPossible()) await takeImage(image, image_name, {png: image, request: entry.request});
   say('an earlier image; the form has its settings');
   showNotes();
 }
@@ -249,7 +165,7 @@ function begun(controller) {
 async function generate() {
   begun(new AbortController());
   try {
-    await generateAll({...wanted(), ...await source.fields()});
+    await generateAll({...form.wanted(), ...await source.fields()});
   } catch (error) {
     say(error.message, true);
   }
@@ -258,7 +174,7 @@ async function generate() {
 async function generateAll(request) {
   const isRace = byId('compare').checked && request.method !== 'ar';
   const requests = isRace ? [{...request, n: 1}, {...request, n: 1, method: 'ar', tree: undefined, lambda: undefined}] : [request];
-  const cells = grid();
+  const cells = form.grid();
   const partial_images = isRace ? 0 : Math.min(PARTIAL, cells.rows - 1);  // a race runs for the clocks alone
   const parts = requests.map(one => Array.from({length: one.n}, () => new ImageView(one, cells, CALLS)));
   present(parts.flat(), isRace);
@@ -289,11 +205,7 @@ function askForKey() {
 }
 async function begin() {
   try {
-    models = await server.models(byId('key').value);
-    byId('model').replaceChildren(...models.map(m => option(m.id)));
-    byId('model-label').hidden = models.length < 2;
-    byId('about').textContent = models.length === 1 ? models[0].id : '';
-    showModel();
+    form.show(await server.models(byId('key').value));
     say('');
   } catch (error) {
     say(error.message, true);
@@ -301,15 +213,11 @@ async function begin() {
   }
 }
 
-byId('form').onsubmit = event => { event.preventDefault(); if (!abort) models.length ? generate() : begin(); };
+byId('form').onsubmit = event => { event.preventDefault(); if (!abort) form.isReady() ? generate() : begin(); };
 for (const id of ['prompt', 'negative_prompt'])
   byId(id).onkeydown = event => { if (event.key === 'Enter' && !event.shiftKey) { event.preventDefault(); byId('form').requestSubmit(); } };
-byId('prompt').oninput = () => models.length && showExamples();
 byId('stop').onclick = () => abort?.abort();
-byId('model').onchange = showModel;
-byId('method').onchange = showMethod;
-byId('size').onchange = showSize;
-source.listen(file => takeImage(file, file.name));
+source.listen(file => takeImage(file, file.name), () => say(source.words()));
 byId('remove').onclick = () => { source.remove(); byId('image').focus(); };
 byId('colours').onchange = () => { for (const view of shown) if (!view.done) view.showColours(byId('colours').checked); };
 byId('key').onchange = begin;

@@ -14,6 +14,7 @@ from tests.e2e.serve.client import (
     Server,
     Start,
 )
+from tests.e2e.serve.edit_requests import CAPTION, IMAGE
 from tests.e2e.support import Cli
 
 
@@ -82,3 +83,46 @@ def generated(cli: Cli, drafter_bundle: Path, tmp_path: Path) -> Callable[..., b
         return (tmp_path / "one.png").read_bytes()
 
     return run
+
+
+@pytest.fixture(scope="module")
+def encoder_bundle(family: Callable[[str], Path]) -> Path:
+    """Images of 64 x 48 pixels, 3 x 4 codes of 48."""
+    return family("chameleon")
+
+
+@pytest.fixture(scope="module")
+def reader(start: Start, encoder_bundle: Path) -> Server:
+    """One that reads images."""
+    return start("-t", 1, "--max-body", 100000, model=encoder_bundle)
+
+
+@pytest.fixture
+def continued(cli: Cli, encoder_bundle: Path, tmp_path: Path) -> Callable[..., list[Path]]:
+    """The images of `generate --from` with the same caption and seed."""
+
+    def run(*words: object, image: bytes = IMAGE, count: int = 1) -> list[Path]:
+        (tmp_path / "from.png").write_bytes(image)
+        result = cli(
+            "generate", "-p", CAPTION, "--seed", 7, "-t", 1, "--from", "from.png", *words,
+            "--variations", count, "-o", "one-%d.png", "--overwrite", model=encoder_bundle,
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        return [tmp_path / f"one-{index}.png" for index in range(count)]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def page_reader(start: Start, encoder_bundle: Path) -> Server:
+    """One that reads images, for its page."""
+    return start("-t", 1, "--method", "sjd", "--max-body", 100000, model=encoder_bundle)
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Callable[[bytes, str], Path]:
+    def write(content: bytes, name: str = "boat.png") -> Path:
+        (tmp_path / name).write_bytes(content)
+        return tmp_path / name
+
+    return write

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.e2e.browser import Browser
 from tests.e2e.serve.client import Server
+from tests.e2e.serve.edit_requests import CAPTION
 
 READY = "document.querySelector('#method').options.length > 0"
 DONE = "document.querySelector('#generate').getAttribute('aria-disabled') != 'true'"
@@ -24,7 +26,12 @@ FILE = (
     " all.onsuccess = () => {{ open.result.close(); const r = new FileReader(); r.onload = () => done(r.result.split(',')[1]);"
     " r.readAsDataURL(all.result.at({}).blob); }}; }}; }})"
 )
+GIVEN = "!document.querySelector('#given').hidden"
+SHOWN = "document.querySelector('#source').toDataURL().split(',')[1]"
+HAS_BUTTON = "document.querySelector('.continue').offsetParent !== null"
 FORGET = "new Promise(done => { indexedDB.deleteDatabase('lamplighter').onsuccess = done; }).then(() => 0)"
+
+Given = Callable[..., Path]
 
 
 def visit(browser: Browser, server: Server) -> None:
@@ -88,3 +95,21 @@ def count(browser: Browser, selector: str) -> int:
 def file_of(browser: Browser, index: int = -1) -> bytes:
     """The file of an image, which its link downloads."""
     return base64.b64decode(browser.value(FILE.format(index)))
+
+
+def shown(browser: Browser) -> bytes:
+    """The image to continue, as a PNG file."""
+    return base64.b64decode(browser.value(SHOWN))
+
+
+def begin(browser: Browser, server: Server, file: Path, seed: int = 7) -> None:
+    visit(browser, server)
+    fill(browser, "#prompt", CAPTION)
+    fill(browser, "#seed", str(seed))
+    choose_file(browser, "#image", file)
+    browser.wait(GIVEN)
+
+
+def keep(browser: Browser, rows: int) -> None:
+    set_value(browser, "#keep_rows", str(rows))
+    browser.value("document.querySelector('#keep_rows').dispatchEvent(new Event('input'))")
