@@ -23,6 +23,11 @@ void run_cycle(const Models& models, const Method& method, DecodeState& state, c
   };
   Draft drafted = timed(&StageTimes::draft, [&] { return draft(state); });
   const Scores scores = timed(&StageTimes::score, [&] { return score(models, state, drafted); });
+  if (!state.draft_method->drafts() && !script) {
+    sample_and_commit(models, state, drafted, scores);
+    if (done) done(&StageTimes::verify);
+    return;
+  }
   Verified verified =
       timed(&StageTimes::verify, [&] { return verify(models, method, state, drafted, scores); });
   if (script) script(drafted, scores, verified);
@@ -60,6 +65,17 @@ Verified verify(const Models& models, const Method& method, const DecodeState& s
   return state.draft_method->verify(
       state.run, draft, scores, distributions(state.run, state.run.target_filter, logits, draft.nodes.depths),
       method.verify);
+}
+
+void sample_and_commit(const Models& models, DecodeState& state, const Draft& draft, const Scores& scores) {
+  RunState& run = state.run;
+  ops::ArStep step;
+  step.logits = models.target->logits(scores.hidden);
+  step.filtering = filtering(run, run.target_filter, draft.nodes.depths, 1);
+  step.seeds = run.seeds;
+  step.temperature = run.temperature;
+  if (scores.logits_row) step.logits_rows = *scores.logits_row;
+  ops::ar_step(step, run.counters);
 }
 
 void commit(DecodeState& state, const Draft& draft, const Scores& scores, const Verified& verified) {

@@ -99,9 +99,10 @@ DecodeState go_to_middle(const Models& models, const Method& method, const Promp
   return state;
 }
 
-// Runs a cycle of decode(), but accepts the scripted path.
+// Runs a cycle of decode(), but accepts the scripted path, if anything is drafted.
 void run_scripted(Runner& runner, const OnStage& done) {
   DecodeState& state = runner.state;
+  if (!state.draft_method->drafts()) return run_cycle(runner.models, *runner.method, state, done);
   run_cycle(runner.models, *runner.method, state, done,
             [&](Draft& tree, const Scores& scores, Verified& verified) {
               // Nodes past the end of a row are padding; to measure, they count as codes like the others.
