@@ -78,7 +78,10 @@ struct CommitArgs : CommittedArgs {
   int64_t* lengths;       // [sequences], committed rows of the target's cache
   int64_t* position;      // [sequences], of the root
   int64_t* report;        // [images, report::width(report_depth)]
-  int64_t depth_images;   // 1 or images
+  // The root as a row of the next pass, as tree_rows gives it; null: not kept.
+  int64_t* root_ids;        // [sequences]
+  int64_t* root_positions;  // [sequences]
+  int64_t depth_images;     // 1 or images
   int64_t code_columns;
   int64_t report_depth;
 };

@@ -6,24 +6,32 @@
 
 namespace lamplighter {
 
+LAMPLIGHTER_INLINE int64_t row_id(int64_t code, int64_t first_id) {
+  return (code < 0 ? 0 : code) + first_id;
+}
+
+LAMPLIGHTER_INLINE int64_t row_position(int64_t position, int64_t last_position) {
+  return position < last_position ? position : last_position;
+}
+
 LAMPLIGHTER_INLINE void tree_row(const TreeRowsArgs& args, int64_t sequence, int64_t row) {
   const int64_t image = sequence / args.sequences_per_image;
   const int64_t depth =
       args.depths[(args.depth_images == 1 ? 0 : image) * args.depth_rows + (args.depth_rows == 1 ? 0 : row)];
   const int64_t code = args.codes[image * args.rows + row];
   const int64_t position = args.position[sequence] + depth;
-  args.ids[sequence * args.rows + row] = (code < 0 ? 0 : code) + args.first_id;
-  args.positions[sequence * args.rows + row] = position < args.last_position ? position : args.last_position;
+  args.ids[sequence * args.rows + row] = row_id(code, args.first_id);
+  args.positions[sequence * args.rows + row] = row_position(position, args.last_position);
 }
 
 // What a cycle committed to one image.
 struct Committed {
   const int64_t* tokens;  // of the tree
-  const int64_t* path;  // null: of the root alone
-  int64_t count;        // drafted tokens that were accepted
-  int64_t token;  // bonus
-  int64_t ended;  // 1: a row end follows the last of them
-  int64_t steps;  // before
+  const int64_t* path;    // null: of the root alone
+  int64_t count;          // drafted tokens that were accepted
+  int64_t token;          // bonus
+  int64_t ended;          // 1: a row end follows the last of them
+  int64_t steps;          // before
   int64_t advance;
 
   LAMPLIGHTER_INLINE int64_t node(int64_t j) const { return path == nullptr ? 0 : path[j]; }
@@ -100,11 +108,14 @@ LAMPLIGHTER_INLINE void commit_to(const CommitArgs& args, const Committed& c, in
   if (lane != 0) return;
   const int64_t rows = c.advance + c.ended;
   args.steps[image] = c.steps + c.advance;
-  args.root[image] = last < 0 ? 0 : last;
+  const int64_t root = args.root[image] = last < 0 ? 0 : last;
   if (c.token < 0) args.bad[image] = true;
   for (int64_t s = image * each; s < (image + 1) * each; ++s) {
     args.lengths[s] += rows;
     args.position[s] += rows;
+    if (args.root_ids == nullptr) continue;
+    args.root_ids[s] = row_id(root, args.first_image_id);
+    args.root_positions[s] = row_position(args.position[s], args.last_position);
   }
 }
 

@@ -68,6 +68,10 @@ inline void set_changed(CommitArgs& args, ops::Counters& state, const CommitTens
   args.bad = tensors.change<bool>("bad", state.bad, {images});
   args.lengths = tensors.change("lengths", state.lengths, {args.sequences});
   args.position = tensors.change("position", state.position, {args.sequences});
+  if (state.root_ids.defined()) {
+    args.root_ids = tensors.change("root_ids", state.root_ids, {args.sequences, 1});
+    args.root_positions = tensors.change("root_positions", state.root_positions, {args.sequences, 1});
+  }
   args.report = tensors.change("report", state.report, {images, kAny});
   args.report_depth = report::depth_of(state.report.size(1));
   TORCH_CHECK(state.report.size(1) == report::width(args.report_depth) && args.report_depth + 1 >= args.width,

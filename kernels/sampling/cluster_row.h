@@ -4,9 +4,9 @@
 #include "kernels/common/cuda/executor.h"
 #include "kernels/sampling/select.h"
 
-// A row of logits in a cluster of blocks. Every logit is read once, into a register. What the filters leave is
-// listed in shared memory, each block with its own share, ids rising; the rest works on these short lists.
-// The numbers are those of sampling_body.h: only the sum behind `norm` rounds in another order.
+// A row of logits in a cluster of blocks. Every logit is read once, into a register. What the filters leave
+// is listed in shared memory, each block with its own share, ids rising; the rest works on these short lists.
+// The numbers are the same as in sampling_body.h: only the sum behind `norm` rounds in another order.
 namespace lamplighter::sampling {
 
 // kBlocks blocks of kThreads threads with kEach neighbouring tokens.
@@ -23,14 +23,13 @@ template <class Shape>
 struct ClusterStorage {
   static constexpr int kFew = 256;  // values of one cell that a block can list
 
-  BlockStorage block;                                        // its cells count the logits of this block
-  uint32_t through[kExecutorCells / Shape::kBlocks];         // sums of this block's share of the cells
-  uint32_t keys[Shape::kBlocks], segments[Shape::kBlocks];   // largest logits, sums of the shares
-  double totals[Shape::kBlocks], masses[Shape::kBlocks];     // of what stays
-  uint64_t best[Shape::kBlocks];                             // the most probable token of each
-  uint32_t above, same;                                      // larger logits than in the cell; in it, in this block
-  int cell;                                                  // that holds the k-th logit
-  float kth;
+  BlockStorage block;                                       // its cells count the logits of this block
+  uint32_t through[kExecutorCells / Shape::kBlocks];        // sums of this block's share of the cells
+  uint32_t keys[Shape::kBlocks], segments[Shape::kBlocks];  // largest logits, sums of the shares
+  double totals[Shape::kBlocks], masses[Shape::kBlocks];    // of what stays
+  uint64_t best[Shape::kBlocks];                            // the most probable token of each
+  int cell;                                                 // that holds the k-th logit
+  uint32_t above, same;                                     // larger logits than in it; in it, of this block
   float in_cell[kFew], in_cell_of_all[Shape::kBlocks * kFew];
   float values[Shape::kTokens];  // of the listed tokens: logits, then probabilities
   uint16_t ids[Shape::kTokens];  // less the first one of the block
@@ -183,7 +182,8 @@ class ClusterRow {
     const uint64_t own = executor_.reduce(
         kept_, uint64_t{0},
         [=](int i) {
-          return uint64_t{float_bits(values[i])} << 32 | (0xFFFFFFFFU - static_cast<uint32_t>(first + ids[i]));
+          return uint64_t{float_bits(values[i])} << 32 |
+                 (0xFFFFFFFFU - static_cast<uint32_t>(first + ids[i]));
         },
         Largest());
     exchange(s_.best, own);
@@ -193,15 +193,21 @@ class ClusterRow {
   }
 
   // In block 0; -1 for none.
-  __device__ int token() const { return s_.token; }
+  __device__ int token() const {
+    return s_.token;
+  }
 
  private:
   static constexpr int kBlocks = Shape::kBlocks;
   static constexpr int kShare = kExecutorCells / kBlocks;  // cells that a block sums
   static constexpr int kCells = kShare > Shape::kThreads ? kShare / Shape::kThreads : 1;  // of a thread of it
 
-  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
-  __device__ static bool stays(float z, float floor) { return (z >= floor) & (z > -kInfinity); }
+  __device__ static int thread() {
+    return static_cast<int>(threadIdx.x);
+  }
+  __device__ static bool stays(float z, float floor) {
+    return (z >= floor) & (z > -kInfinity);
+  }
 
   // What lies in the memory of a block where `own` lies in this one's.
   template <class T>

@@ -123,8 +123,8 @@ LAMPLIGHTER_INLINE Narrowed narrow_kth(Executor& executor, int n, Value value, i
   return {above < k && above + between >= k && between <= n / 2, above, between};
 }
 
-// The cell of a value by its distance to the largest one, 128 distances to an octave: neighbours differ by less
-// than a hundredth, so that few threads count in one cell.
+// The cell of a value by its distance to the largest one, 128 distances to an octave: neighbours differ by
+// less than a hundredth, so that few threads count in one cell.
 LAMPLIGHTER_INLINE int distance_cell(float largest, float value) {
   constexpr int kNearest = (127 - 8) * 128;  // 2^-8; the farthest are 2^8 and more
   const int distance = static_cast<int>(float_bits(largest - value) >> 16) - kNearest;

@@ -24,8 +24,9 @@ bool fits(const ArStepArgs& args) {
 
 template <class Shape>
 void launch(const ArStepArgs& args, float* scratch, cudaStream_t stream) {
-  launch_clusters(Shape::kBlocks, ar_step_cluster_kernel<Shape>, dim3(grid_size(args.images * Shape::kBlocks)),
-                  Shape::kThreads, sizeof(sampling::ClusterStorage<Shape>), stream, args, scratch);
+  launch_clusters(Shape::kBlocks, ar_step_cluster_kernel<Shape>,
+                  dim3(grid_size(args.images * Shape::kBlocks)), Shape::kThreads,
+                  sizeof(sampling::ClusterStorage<Shape>), stream, args, scratch);
 }
 
 // use(shape) with the first shape that holds a row on the current device; false for none.

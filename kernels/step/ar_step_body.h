@@ -10,9 +10,9 @@ namespace lamplighter::step {
 
 LAMPLIGHTER_INLINE float uniform_of(const ArStepArgs& args, int64_t image) {
   constexpr float kLargest = 0x1.fffffep-1F;
-  const float uniform = philox_uniform(static_cast<uint64_t>(args.seeds[image]),
-                                       static_cast<uint32_t>(args.commit.steps[image]),
-                                       static_cast<uint32_t>(args.purpose), 0);
+  const float uniform =
+      philox_uniform(static_cast<uint64_t>(args.seeds[image]),
+                     static_cast<uint32_t>(args.commit.steps[image]), static_cast<uint32_t>(args.purpose), 0);
   return uniform < kLargest ? uniform : kLargest;
 }
 

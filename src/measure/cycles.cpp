@@ -93,8 +93,10 @@ DecodeState go_to_middle(const Models& models, const Method& method, const Promp
   const Draft last = last_token(state);
   commit(state, last, scores, verify(models, method, state, last, scores));
   const std::int64_t rows = rows_to_middle(grid);
-  state.run.counters.steps.add_(grid.rows / 2 * grid.columns);
-  for (at::Tensor* counts : {&state.run.counters.lengths, &state.run.counters.position}) counts->add_(rows);
+  ops::Counters& counters = state.run.counters;
+  counters.steps.add_(grid.rows / 2 * grid.columns);
+  for (at::Tensor* counts : {&counters.lengths, &counters.position, &counters.root_positions})
+    counts->add_(rows);
   state.draft_method->advance_for_benchmark(rows);
   return state;
 }

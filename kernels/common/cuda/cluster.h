@@ -22,14 +22,15 @@ __device__ __forceinline__ int cluster_rank() {
 // A barrier of all threads of the cluster. What was written before it, in any block, is visible behind it.
 __device__ __forceinline__ void sync_cluster() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;\n barrier.cluster.wait.acquire.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release.aligned;\n barrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
 #else
   __syncthreads();
 #endif
 }
 
-// The two halves of a barrier that orders no memory: between them a block does what needs no other one. Behind
-// it all blocks of the cluster have started, so that their shared memory can be written.
+// The two halves of a barrier that orders no memory: between them a block does what needs no other one.
+// Behind it all blocks of the cluster have started, so that their shared memory can be written.
 __device__ __forceinline__ void announce_to_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");

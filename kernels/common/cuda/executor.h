@@ -124,7 +124,7 @@ class BlockExecutor {
     }
   }
 
-  // Of one value of each thread: the sum of those of the threads before this one, and of all.
+  // With one value of each thread: the sum of the values before this thread's, and of all.
   template <class T>
   __device__ Prefixed<T> prefix(T value) {
     const T through = inclusive(value);

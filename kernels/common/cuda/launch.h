@@ -54,9 +54,8 @@ constexpr unsigned kSharedPercent = 44;
 template <class Kernel>
 bool runs_in_clusters(Kernel* kernel, unsigned cluster, unsigned threads, size_t shared_bytes) {
   int device = 0, has_clusters = 0, most = 0;
-  const bool known =
-      cudaGetDevice(&device) == cudaSuccess &&
-      cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device) == cudaSuccess;
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device) == cudaSuccess;
   if (!known || has_clusters == 0) return false;
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeClusterDimension;

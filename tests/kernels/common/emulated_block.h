@@ -53,8 +53,8 @@ struct Fibre {
   State state = State::kReady;
   Site site{"", 0};
   bool announced = false;  // to its cluster
-  unsigned mask = 0;     // of lanes that take part in a warp's operation
-  void* data = nullptr;  // of this lane for it
+  unsigned mask = 0;       // of lanes that take part in a warp's operation
+  void* data = nullptr;    // of this lane for it
   std::vector<Copy> open;
   std::vector<std::vector<Copy>> groups;
 };
@@ -98,7 +98,7 @@ class Block {
 
   static Block& active() { return *active_; }
   int thread() const { return thread_ % block_threads_; }  // of its block
-  int rank() const { return thread_ / block_threads_; }     // of the block in its cluster
+  int rank() const { return thread_ / block_threads_; }    // of the block in its cluster
   Fibre& fibre() { return fibres_[static_cast<size_t>(thread_)]; }
 
   void barrier(Site site) { wait(State::kAtBarrier, site); }
@@ -220,7 +220,7 @@ class Block {
       switch_stack(&scheduler_, fibre().stack);
     }
     if (!error_.empty()) return false;
-    // The threads of a block have to wait at one place; those of a cluster, too, where they wait for each other.
+    // The threads of a block have to wait at one place; so do all threads at a barrier of the cluster.
     bool opened = false;
     for (int begin = 0; begin < threads_; begin += block_threads_) {
       if (differ(begin, begin + block_threads_)) return false;
@@ -244,8 +244,8 @@ class Block {
       const bool same =
           other.state == first.state && (other.state == State::kDone || other.site == first.site);
       if (same && other.state != State::kInWarp) continue;
-      error_ = "thread " + std::to_string(begin) + " " + place(first) + ", thread " + std::to_string(t) + " " +
-               place(other);
+      error_ = "thread " + std::to_string(begin) + " " + place(first) + ", thread " + std::to_string(t) +
+               " " + place(other);
       return true;
     }
     return false;
@@ -255,8 +255,10 @@ class Block {
     if (fibre.state == State::kDone) return "has ended";
     const bool in_warp = fibre.state == State::kInWarp, in_cluster = fibre.state == State::kAtCluster;
     return std::string("waits ") +
-           (in_warp ? "for its warp" : in_cluster ? "at the cluster's barrier" : "at a barrier") + " in " +
-           fibre.site.text();
+           (in_warp      ? "for its warp"
+            : in_cluster ? "at the cluster's barrier"
+                         : "at a barrier") +
+           " in " + fibre.site.text();
   }
 
   void check_guards(int block) {

@@ -3,10 +3,10 @@
 // Device code on the CPU. A test includes this header before the device headers of kernels/ (cuda_*.h and
 // what they include), which then compile as plain C++; then
 //     emulated::launch(grid, {kThreads}, shared_bytes, [&] { some_kernel<...>(args); });
-// runs the kernel in every thread of every block, one block after the other; with a number of blocks at the end
-// these run at the same time, as a cluster, and may not use `__shared__` variables. Threads are fibres that switch
-// at barriers and at operations of a warp only, in an order that emulated::shuffle() changes: run a kernel
-// under several orders to find missing barriers. Before a block starts its dynamic shared memory
+// runs the kernel in every thread of every block, one block after the other; with a number of blocks at the
+// end these run at the same time, as a cluster, and may not use `__shared__` variables. Threads are fibres
+// that switch at barriers and at operations of a warp only, in an order that emulated::shuffle() changes: run
+// a kernel under several orders to find missing barriers. Before a block starts its dynamic shared memory
 // (shared_memory() of common/cuda/device.h) holds NaN; `__shared__` variables are static and hold what the
 // block before left. Copies of common/cuda/device.h land when they are waited for and their target holds NaN
 // until then. launch() throws std::runtime_error when threads of a block wait at different places, when one

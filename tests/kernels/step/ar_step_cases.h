@@ -25,8 +25,8 @@ struct ArStepCase {
   ops::Counters state;
 
   std::vector<at::Tensor*> changed() {
-    return {&state.steps,   &state.codes,    &state.root,  &state.bad,
-            &state.lengths, &state.position, &state.report};
+    return {&state.steps,   &state.codes,    &state.root,     &state.bad,           &state.report,
+            &state.lengths, &state.position, &state.root_ids, &state.root_positions};
   }
 
   // With tensors of its own, on a device.
@@ -57,18 +57,19 @@ struct ArStepCase {
     at::Tensor kept_rows = at::full({images, 2}, -1, zero.options()), kept_count = walk.count;
     kept_rows.select(1, 0).zero_();
     if (step.logits_rows.defined()) kept_count = walk.count + step.logits_rows.select(1, 0);
-    ops::commit_tokens({tree.tokens, zero, walk.path, walk.count, walk.token, walk.status, kept_rows, kept_count},
-                       state);
+    ops::commit_tokens(
+        {tree.tokens, zero, walk.path, walk.count, walk.token, walk.status, kept_rows, kept_count}, state);
   }
 };
 
-// `trial` chooses what the rows and the settings are like: ties, guidance, dtypes, temperature 0, top-k and top-p, of
-// both orders; rows that are no distribution, that have few finite logits, whose image is complete.
+// `trial` chooses what the rows and the settings are like: ties, guidance, dtypes, temperature 0, top-k and
+// top-p, of both orders; rows that are no distribution, that have few finite logits, whose image is complete.
 inline ArStepCase ar_step_case(std::mt19937& rng, int trial, int64_t images, int64_t vocabulary) {
   const bool pairs = trial % 2 == 1;
   at::Tensor logits = random_tensor(rng, {images, 1, vocabulary}, at::kFloat, trial % 11 == 10 ? 0.05F : 2);
   if (trial % 3 == 0) logits = (logits * 2).round();
-  if (trial % 8 == 7) logits[0][0].narrow(0, 0, vocabulary - 1).fill_(-std::numeric_limits<float>::infinity());
+  if (trial % 8 == 7)
+    logits[0][0].narrow(0, 0, vocabulary - 1).fill_(-std::numeric_limits<float>::infinity());
   if (trial % 13 == 5) logits[images - 1][0][vocabulary / 2].fill_(std::numeric_limits<float>::quiet_NaN());
   if (trial % 13 == 9) logits[0].fill_(-std::numeric_limits<float>::infinity());
   if (pairs) {
@@ -101,6 +102,8 @@ inline ArStepCase ar_step_case(std::mt19937& rng, int trial, int64_t images, int
   state.bad = number(0, 3).eq(0);
   state.lengths = integers({sequences}, [&](int64_t) { return pick(rng, 0, 40); });
   state.position = integers({sequences}, [&](int64_t) { return pick(rng, 0, 40); });
+  state.root_ids = at::full({sequences, 1}, -1, at::kLong);
+  state.root_positions = at::full({sequences, 1}, -1, at::kLong);
   state.report = integers({images, report::width(depth)}, [&](int64_t) { return pick(rng, -9, 9); });
   return made;
 }

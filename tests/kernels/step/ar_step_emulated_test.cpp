@@ -7,8 +7,8 @@
 #include "kernels/step/ar_step_cuda.h"
 #include "tests/kernels/step/ar_step_cases.h"
 
-// CUDA's ar_step on an emulated device: the tokens and counters of the CPU's guide_and_filter, verify_tree and
-// commit_tokens.
+// CUDA's ar_step on an emulated device: the tokens and counters of the CPU's guide_and_filter, verify_tree
+// and commit_tokens.
 namespace lamplighter::test {
 namespace {
 
@@ -35,9 +35,10 @@ void expect_like_cpu(const ArStepCase& given, Run run) {
 template <class Shape>
 void expect_cluster_like_cpu(const ArStepCase& given) {
   expect_like_cpu(given, [](const ArStepArgs& args, float* memory) {
-    emulated::launch({static_cast<unsigned>(args.images * Shape::kBlocks)}, {Shape::kThreads},
-                     sizeof(sampling::ClusterStorage<Shape>),
-                     [&] { ar_step_cluster_kernel<Shape>(args, memory); }, Shape::kBlocks);
+    emulated::launch(
+        {static_cast<unsigned>(args.images * Shape::kBlocks)}, {Shape::kThreads},
+        sizeof(sampling::ClusterStorage<Shape>), [&] { ar_step_cluster_kernel<Shape>(args, memory); },
+        Shape::kBlocks);
   });
 }
 

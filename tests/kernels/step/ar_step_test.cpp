@@ -4,7 +4,8 @@
 #include "tests/kernels/common/kernel_test.h"
 #include "tests/kernels/step/ar_step_cases.h"
 
-// ar_step on the CPU: what guide_and_filter, verify_tree of a root alone and commit_tokens do one after the other.
+// ar_step on the CPU: what guide_and_filter, verify_tree of a root alone and commit_tokens do one after the
+// other.
 namespace lamplighter::test {
 namespace {
 
@@ -46,7 +47,9 @@ TEST(ArStepErrorsTest, NamesWhatDoesNotFit) {
     change(changed);
     return message_of([&] { ops::ar_step(changed.step, changed.state); });
   };
-  EXPECT_THAT(message([](auto& c) { c.step.logits = c.step.logits.expand({2, 3, 40}).contiguous(); }),
+  EXPECT_THAT(message([](auto& c) {
+                c.step.logits = c.step.logits.expand({2, 3, 40}).contiguous();
+              }),
               HasSubstr("ar_step: logits have shape [2, 3, 40], expected one row for each sequence"));
   EXPECT_THAT(message([](auto& c) { c.step.seeds = c.step.seeds[0].unsqueeze(0); }),
               HasSubstr("ar_step: seeds has shape [1], expected [2]"));
