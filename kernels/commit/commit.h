@@ -49,7 +49,7 @@ LAMPLIGHTER_INLINE constexpr int64_t depth_of(int64_t columns) {
 // accepted nodes, and the row end behind the last of them where rows of codes end with a forced token.
 struct CommittedArgs {
   const int64_t* tokens;      // [images, nodes], codes; < 0: padding; may be the roots
-  const int64_t* path;        // [images, width], accepted nodes, the root first, then -1
+  const int64_t* path;        // [images, width], accepted nodes, the root first, then -1; null: the root
   const int64_t* count;       // [images], accepted nodes but the root, 0 .. width - 1
   const int64_t* token;       // [images], the bonus token; -1: its logits were no distribution
   const int64_t* kept_rows;   // [images, kept_width], the root first, then -1
@@ -68,7 +68,7 @@ struct CommittedArgs {
 // commit_tokens: appends what was accepted to the tokens of every image and advances its counters. An image
 // never gets more than `total` tokens; a complete image does not change.
 struct CommitArgs : CommittedArgs {
-  const int64_t* depths;  // [1 or images, nodes]
+  const int64_t* depths;  // [1 or images, nodes]; null: 0
   const int64_t* status;  // [images], of verify_tree
   const int64_t* image;   // [images], numbers for the report
   int64_t* steps;         // [images], tokens committed
@@ -78,7 +78,10 @@ struct CommitArgs : CommittedArgs {
   int64_t* lengths;       // [sequences], committed rows of the target's cache
   int64_t* position;      // [sequences], of the root
   int64_t* report;        // [images, report::width(report_depth)]
-  int64_t depth_images;   // 1 or images
+  // The root as a row of the next pass, as tree_rows gives it; null: not kept.
+  int64_t* root_ids;        // [sequences]
+  int64_t* root_positions;  // [sequences]
+  int64_t depth_images;     // 1 or images
   int64_t code_columns;
   int64_t report_depth;
 };

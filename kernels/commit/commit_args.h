@@ -45,6 +45,8 @@ struct Counters {
   at::Tensor lengths;               // int64 [S], committed rows of the cache
   at::Tensor position;              // int64 [S], of the root
   at::Tensor report;                // int64 [I, report::width(D)] (kernels/commit/commit.h): the last cycle
+  at::Tensor root_ids = {};  // int64 [S, 1], the root as tree_rows gives it for the next pass; or undefined
+  at::Tensor root_positions = {};  // int64 [S, 1]
 };
 
 // Appends the accepted tokens and advances the counters, in place; kernels/commit/commit.h.

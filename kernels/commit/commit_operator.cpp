@@ -53,21 +53,7 @@ CommitArgs commit_args(const ops::CommittedTree& tree, ops::Counters& state) {
   args.status = tensors.read("status", tree.status, {images});
   TORCH_CHECK(args.depth_images == 1 || args.depth_images == images, "commit_tokens: depths have shape ",
               tree.depths.sizes(), ", expected 1 or ", images, " images");
-  args.image = tensors.read("image", state.image, {images});
-  args.steps = tensors.change("steps", state.steps, {images});
-  args.codes = tensors.change("codes", state.codes, {images, kAny});
-  args.code_columns = state.codes.size(1);
-  TORCH_CHECK(args.width >= 1 && args.code_columns >= state.total + args.width, "commit_tokens: codes have ",
-              args.code_columns, " columns, expected ", state.total, " and the ", args.width, " of a path");
-  args.root = tensors.change("root", state.root, {images});
-  args.bad = tensors.change<bool>("bad", state.bad, {images});
-  args.lengths = tensors.change("lengths", state.lengths, {args.sequences});
-  args.position = tensors.change("position", state.position, {args.sequences});
-  args.report = tensors.change("report", state.report, {images, kAny});
-  args.report_depth = report::depth_of(state.report.size(1));
-  TORCH_CHECK(state.report.size(1) == report::width(args.report_depth) && args.report_depth + 1 >= args.width,
-              "commit_tokens: report has ", state.report.size(1), " columns, expected ",
-              report::width(args.width - 1), " for a path of ", args.width);
+  set_changed(args, state, tensors);
   return args;
 }
 

@@ -41,6 +41,44 @@ class CommitTensors {
   at::Device device_;
 };
 
+// How far images are. `images`, which is set, have one or two sequences.
+inline void set_progress(CommittedArgs& args, const ops::Counters& state, const CommitTensors& tensors) {
+  tensors.check("position", state.position, at::kLong, {kAny});
+  args.sequences = state.position.size(0);
+  TORCH_CHECK(args.sequences == args.images || args.sequences == 2 * args.images, tensors.op(),
+              ": position has ", args.sequences, " sequences, expected ", args.images, " or ",
+              2 * args.images);
+  args.total = state.total;
+  args.last_position = state.last_position;
+  args.first_image_id = state.first_image_id;
+  args.row_end = state.row_end;
+}
+
+// What a commit changes; `width` is set.
+inline void set_changed(CommitArgs& args, ops::Counters& state, const CommitTensors& tensors) {
+  const int64_t images = args.images;
+  const char* op = tensors.op();
+  args.image = tensors.read("image", state.image, {images});
+  args.steps = tensors.change("steps", state.steps, {images});
+  args.codes = tensors.change("codes", state.codes, {images, kAny});
+  args.code_columns = state.codes.size(1);
+  TORCH_CHECK(args.width >= 1 && args.code_columns >= state.total + args.width, op, ": codes have ",
+              args.code_columns, " columns, expected ", state.total, " and the ", args.width, " of a path");
+  args.root = tensors.change("root", state.root, {images});
+  args.bad = tensors.change<bool>("bad", state.bad, {images});
+  args.lengths = tensors.change("lengths", state.lengths, {args.sequences});
+  args.position = tensors.change("position", state.position, {args.sequences});
+  if (state.root_ids.defined()) {
+    args.root_ids = tensors.change("root_ids", state.root_ids, {args.sequences, 1});
+    args.root_positions = tensors.change("root_positions", state.root_positions, {args.sequences, 1});
+  }
+  args.report = tensors.change("report", state.report, {images, kAny});
+  args.report_depth = report::depth_of(state.report.size(1));
+  TORCH_CHECK(state.report.size(1) == report::width(args.report_depth) && args.report_depth + 1 >= args.width,
+              op, ": report has ", state.report.size(1), " columns, expected ", report::width(args.width - 1),
+              " for a path of ", args.width);
+}
+
 // Shapes: ops::CommittedTree and ops::Counters.
 inline void set_committed(CommittedArgs& args, const ops::CommittedTree& tree, const ops::Counters& state,
                           const CommitTensors& tensors) {
@@ -54,14 +92,14 @@ inline void set_committed(CommittedArgs& args, const ops::CommittedTree& tree, c
   args.kept_rows = tensors.read("kept_rows", tree.kept_rows, {images, kAny});
   args.kept_width = tree.kept_rows.size(1);
   args.kept_count = tensors.read("kept_count", tree.kept_count, {images});
-  tensors.check("position", state.position, at::kLong, {kAny});
-  args.sequences = state.position.size(0);
-  TORCH_CHECK(args.sequences == images || args.sequences == 2 * images, tensors.op(), ": position has ",
-              args.sequences, " sequences, expected ", images, " or ", 2 * images);
-  args.total = state.total;
-  args.last_position = state.last_position;
-  args.first_image_id = state.first_image_id;
-  args.row_end = state.row_end;
+  set_progress(args, state, tensors);
+}
+
+inline void check_steps(const char* op, const CommittedArgs& args, const int64_t* steps) {
+  for (int64_t image = 0; image < args.images; ++image) {
+    TORCH_CHECK(steps[image] >= 0 && steps[image] <= args.total, op, ": image ", image, " has ", steps[image],
+                " tokens, expected 0..", args.total);
+  }
 }
 
 // Contents that would lead outside the tensors. Only the CPU reads them.
@@ -77,9 +115,8 @@ inline void check_contents(const char* op, const CommittedArgs& args, const int6
       TORCH_CHECK(node >= 0 && node < args.nodes, op, ": path of image ", image, " has node ", node,
                   " at index ", j, ", expected 0..", args.nodes - 1);
     }
-    TORCH_CHECK(steps[image] >= 0 && steps[image] <= args.total, op, ": image ", image, " has ", steps[image],
-                " tokens, expected 0..", args.total);
   }
+  check_steps(op, args, steps);
 }
 
 }  // namespace lamplighter

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/common/executor.h"
+#include "kernels/common/kernel_inline.h"
 #if defined(__AVX512F__)
 #include "kernels/common/simd_avx512.h"  // includes the intrinsics in a way that the compiler accepts
 #endif
@@ -142,5 +143,11 @@ class CpuExecutor {
 
   void* cells_;
 };
+
+// Scratch memory behind the cells of a CpuExecutor.
+template <class T>
+LAMPLIGHTER_INLINE T* after_cells(void* scratch) {
+  return reinterpret_cast<T*>(static_cast<double*>(scratch) + kExecutorCells);
+}
 
 }  // namespace lamplighter

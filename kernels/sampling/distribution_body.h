@@ -26,14 +26,22 @@ LAMPLIGHTER_INLINE T constant(const T* at) {
 // Guided logits of one row, without -0 and with +inf for NaN.
 template <class T, bool kGuided>
 struct GuidedLogits {
+  using Element = T;
+  static constexpr bool kPairs = kGuided;
+
   const T* conditional;
   int64_t stride;  // to the unconditional ones
   float guidance;
 
   LAMPLIGHTER_INLINE float operator()(int i) const {
-    float value = widen(constant(conditional + i));
+    return of(constant(conditional + i), kGuided ? constant(conditional + i + stride) : T{});
+  }
+
+  // A token's two logits as one; `other` counts where rows are guided.
+  LAMPLIGHTER_INLINE float of(T own, T other) const {
+    float value = widen(own);
     if (kGuided) {
-      const float unconditional = widen(constant(conditional + i + stride));
+      const float unconditional = widen(other);
       const float combined = unconditional + (value - unconditional) * guidance;
       value = choose(value == unconditional, value, combined);
     }

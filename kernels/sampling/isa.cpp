@@ -3,20 +3,13 @@
 #include "kernels/sampling/sampling_body.h"
 
 namespace lamplighter {
-namespace {
-
-float* after_cells(void* scratch) {
-  return reinterpret_cast<float*>(static_cast<double*>(scratch) + kExecutorCells);
-}
-
-}  // namespace
 
 template <>
 void guide_and_filter_cpu<kThisIsa>(const GuideAndFilterArgs& args, int64_t begin, int64_t end,
                                     void* scratch) {
   CpuExecutor<ThisTag> executor(scratch);
   for (int64_t row = begin; row < end; ++row) {
-    sampling::guide_and_filter_row(executor, args, row, after_cells(scratch));
+    sampling::guide_and_filter_row(executor, args, row, after_cells<float>(scratch));
   }
 }
 
@@ -32,7 +25,7 @@ template <>
 void sample_cpu<kThisIsa>(const SampleArgs& args, int64_t begin, int64_t end, void* scratch) {
   CpuExecutor<ThisTag> executor(scratch);
   for (int64_t row = begin; row < end; ++row) {
-    sampling::sample_row(executor, args, row, after_cells(scratch));
+    sampling::sample_row(executor, args, row, after_cells<float>(scratch));
   }
 }
 

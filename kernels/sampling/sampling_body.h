@@ -56,25 +56,37 @@ LAMPLIGHTER_INLINE Cut cut_at_floor(const Cut& cut, float floor, int n) {
   return floor > cut.value ? Cut{floor, 0, n} : cut;
 }
 
+// What the settings of an image ask for.
+struct FilterSteps {
+  bool greedy;  // the largest values alone stay
+  bool top_p;
+  float scale;  // 1 / temperature
+};
+
+LAMPLIGHTER_INLINE FilterSteps filter_steps(float temperature, float top_p, FilterOrder order) {
+  const bool ar = order == FilterOrder::kAr;
+  const bool greedy = temperature <= (ar ? 0.0F : kSmallestTemperature);
+  const float divisor = temperature > kSmallestTemperature ? temperature : kSmallestTemperature;
+  return {greedy, !greedy && top_p < 1.0F && (ar || top_p >= 1e-8F),
+          static_cast<float>(1.0 / static_cast<double>(divisor))};
+}
+
 // z: guided logits; spare: room for n floats.
 template <class Executor>
 LAMPLIGHTER_INLINE RowStatistics filter(Executor& executor, const float* z, int n, float largest,
                                         float temperature, int64_t top_k, float top_p, FilterOrder order,
                                         float* spare) {
-  const bool ar = order == FilterOrder::kAr;
-  const bool greedy = temperature <= (ar ? 0.0F : kSmallestTemperature);
-  const bool with_top_p = !greedy && top_p < 1.0F && (ar || top_p >= 1e-8F);
+  const FilterSteps steps = filter_steps(temperature, top_p, order);
+  const float scale = steps.scale;
   const float floor =
-      greedy ? largest : top_k_floor(executor, z, n, top_k, reinterpret_cast<ListedIndex*>(spare));
-  const float softmax_floor = with_top_p && !ar ? -kInfinity : floor;
-  const float scale = static_cast<float>(
-      1.0 / static_cast<double>(temperature > kSmallestTemperature ? temperature : kSmallestTemperature));
+      steps.greedy ? largest : top_k_floor(executor, z, n, top_k, reinterpret_cast<ListedIndex*>(spare));
+  const float softmax_floor = steps.top_p && order != FilterOrder::kAr ? -kInfinity : floor;
   const auto weight = [=](int i) {
     return choose(z[i] >= softmax_floor, exp_negative((z[i] - largest) * scale), 0.0F);
   };
   Cut cut = {floor, 0, n};
   double total;
-  if (with_top_p) {
+  if (steps.top_p) {
     total = executor.reduce(
         n, 0.0, [=](int i) { return static_cast<double>(spare[i] = weight(i)); }, Sum());
     cut = cut_at_floor(cut_top_p(executor, z, spare, n, largest, total, top_p, order), floor, n);

@@ -123,17 +123,20 @@ LAMPLIGHTER_INLINE Narrowed narrow_kth(Executor& executor, int n, Value value, i
   return {above < k && above + between >= k && between <= n / 2, above, between};
 }
 
-// The same for the many threads of a block: counts the values by their distance to the largest one, 128
-// distances to an octave. Neighbours differ by less than a hundredth, so that few threads count in one cell.
+// The cell of a value by its distance to the largest one, 128 distances to an octave: neighbours differ by
+// less than a hundredth, so that few threads count in one cell.
+LAMPLIGHTER_INLINE int distance_cell(float largest, float value) {
+  constexpr int kNearest = (127 - 8) * 128;  // 2^-8; the farthest are 2^8 and more
+  const int distance = static_cast<int>(float_bits(largest - value) >> 16) - kNearest;
+  return distance < 0 ? 0 : distance < kExecutorCells ? distance : kExecutorCells - 1;
+}
+
+// The same for the many threads of a block: counts the values by their distance to the largest one.
 template <class Executor, class Value, class Index>
 LAMPLIGHTER_INLINE Narrowed narrow_by_distance(Executor& executor, int n, Value value, int k, Index* list) {
-  constexpr int kNearest = (127 - 8) * 128;  // 2^-8; the farthest are 2^8 and more
   uint32_t* cells = executor.template cells<uint32_t>();
   const float largest = executor.reduce(n, -kInfinity, value, Largest());
-  const auto cell = [=](int i) {
-    const int distance = static_cast<int>(float_bits(largest - value(i)) >> 16) - kNearest;
-    return distance < 0 ? 0 : distance < kExecutorCells ? distance : kExecutorCells - 1;
-  };
+  const auto cell = [=](int i) { return distance_cell(largest, value(i)); };
   executor.for_each(kExecutorCells, [=](int i) { cells[i] = 0; });
   executor.histogram(n, cells, cell, [](int) { return 1U; });
   const Prefix<uint32_t> found =

@@ -4,14 +4,6 @@
 #include "kernels/trees/dynamic_body.h"
 
 namespace lamplighter {
-namespace {
-
-template <class T>
-T* after_cells(void* scratch) {
-  return reinterpret_cast<T*>(static_cast<double*>(scratch) + kExecutorCells);
-}
-
-}  // namespace
 
 template <>
 void sample_children_cpu<kThisIsa>(const SampleChildrenArgs& args, int64_t begin, int64_t end,

@@ -1,5 +1,6 @@
 #include "decode/cycle.h"
 
+#include <tuple>
 #include <utility>
 
 #include "decode/row_ends.h"
@@ -10,6 +11,14 @@ namespace {
 // The first of the cache slots that a draft's rows take.
 at::Tensor first_slots(const RunState& run, const Draft& draft) {
   return draft.lengths ? draft.lengths->select(0, 1) : run.counters.lengths;
+}
+
+// Ids and positions of a pass. The commit before has left the ones of the root alone.
+std::tuple<at::Tensor, at::Tensor> rows_of(const DecodeState& state, const PassRows& pass) {
+  const ops::Counters& counters = state.run.counters;
+  if (!state.draft_method->drafts() && pass.codes.size(1) == 1)
+    return {counters.root_ids, counters.root_positions};
+  return ops::tree_rows(pass.codes, pass.depths, counters.position, pass.first_id, counters.last_position);
 }
 
 }  // namespace
@@ -23,6 +32,11 @@ void run_cycle(const Models& models, const Method& method, DecodeState& state, c
   };
   Draft drafted = timed(&StageTimes::draft, [&] { return draft(state); });
   const Scores scores = timed(&StageTimes::score, [&] { return score(models, state, drafted); });
+  if (!state.draft_method->drafts() && !script) {
+    sample_and_commit(models, state, drafted, scores);
+    if (done) done(&StageTimes::verify);
+    return;
+  }
   Verified verified =
       timed(&StageTimes::verify, [&] { return verify(models, method, state, drafted, scores); });
   if (script) script(drafted, scores, verified);
@@ -40,8 +54,7 @@ Scores score(const Models& models, DecodeState& state, const Draft& draft) {
   const Target& target = *models.target;
   RunState& run = state.run;
   const PassRows pass = pass_rows(state, draft);
-  const auto [ids, positions] = ops::tree_rows(pass.codes, pass.depths, run.counters.position, pass.first_id,
-                                               run.counters.last_position);
+  const auto [ids, positions] = rows_of(state, pass);
   const at::Tensor& lengths = draft.lengths ? *draft.lengths : run.counters.lengths;
   if (const auto& partial = draft.partial)
     return {target
@@ -60,6 +73,17 @@ Verified verify(const Models& models, const Method& method, const DecodeState& s
   return state.draft_method->verify(
       state.run, draft, scores, distributions(state.run, state.run.target_filter, logits, draft.nodes.depths),
       method.verify);
+}
+
+void sample_and_commit(const Models& models, DecodeState& state, const Draft& draft, const Scores& scores) {
+  RunState& run = state.run;
+  ops::ArStep step;
+  step.logits = models.target->logits(scores.hidden);
+  step.filtering = filtering(run, run.target_filter, draft.nodes.depths, 1);
+  step.seeds = run.seeds;
+  step.temperature = run.temperature;
+  if (scores.logits_row) step.logits_rows = *scores.logits_row;
+  ops::ar_step(step, run.counters);
 }
 
 void commit(DecodeState& state, const Draft& draft, const Scores& scores, const Verified& verified) {

@@ -74,6 +74,8 @@ void set_counters(ops::Counters& counters, const RunShape& shape, std::int64_t d
   counters.report = at::zeros({shape.images, report::width(depth)}, integers);
   counters.lengths = zeros(shape.sequences());
   counters.position = zeros(shape.sequences());
+  counters.root_ids = zeros(shape.sequences()).unsqueeze(1);
+  counters.root_positions = zeros(shape.sequences()).unsqueeze(1);
 }
 
 // Kept codes count as committed.
@@ -162,10 +164,11 @@ std::vector<PerImage> per_image(DecodeState& state) {
   for (Filter* filter : {&state.run.target_filter, &state.run.draft_filter}) {
     for (at::Tensor* values : {&filter->temperature, &filter->top_k, &filter->top_p}) all.push_back({values});
   }
-  for (at::Tensor* values : {&state.run.counters.image, &state.run.seeds, &state.run.guidance,
-                             &state.run.temperature, &state.run.counters.steps, &state.run.counters.codes,
-                             &state.run.counters.root, &state.run.counters.bad, &state.run.counters.report,
-                             &state.run.counters.lengths, &state.run.counters.position})
+  for (at::Tensor* values :
+       {&state.run.counters.image, &state.run.seeds, &state.run.guidance, &state.run.temperature,
+        &state.run.counters.steps, &state.run.counters.codes, &state.run.counters.root,
+        &state.run.counters.bad, &state.run.counters.report, &state.run.counters.lengths,
+        &state.run.counters.position, &state.run.counters.root_ids, &state.run.counters.root_positions})
     all.push_back({values});
   return all;
 }

@@ -31,6 +31,10 @@ class DraftMethod {
   // host never waits for the device.
   virtual bool replayable() const { return true; }
 
+  // Whether it drafts at all. Otherwise its draft is the last token alone and has no state: neither `verify`
+  // nor `update` is called.
+  virtual bool drafts() const { return true; }
+
   // Makes the state of a run, before anything below is called. `slots`: cache slots for prompt and image,
   // besides the slots of a draft.
   virtual void allocate(const RunShape& /*shape*/, std::int64_t /*slots*/) {}

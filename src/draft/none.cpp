@@ -7,6 +7,7 @@ class None : public DraftMethod {
  public:
   explicit None(const c10::Device& device) : root_(topology(preset_tree("chain-0"), device)) {}
 
+  bool drafts() const override { return false; }
   TreeShape shape() const override { return {}; }
   Draft draft(const RunState& run) override { return {root_, run.counters.root.unsqueeze(1)}; }
 

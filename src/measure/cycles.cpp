@@ -93,15 +93,18 @@ DecodeState go_to_middle(const Models& models, const Method& method, const Promp
   const Draft last = last_token(state);
   commit(state, last, scores, verify(models, method, state, last, scores));
   const std::int64_t rows = rows_to_middle(grid);
-  state.run.counters.steps.add_(grid.rows / 2 * grid.columns);
-  for (at::Tensor* counts : {&state.run.counters.lengths, &state.run.counters.position}) counts->add_(rows);
+  ops::Counters& counters = state.run.counters;
+  counters.steps.add_(grid.rows / 2 * grid.columns);
+  for (at::Tensor* counts : {&counters.lengths, &counters.position, &counters.root_positions})
+    counts->add_(rows);
   state.draft_method->advance_for_benchmark(rows);
   return state;
 }
 
-// Runs a cycle of decode(), but accepts the scripted path.
+// Runs a cycle of decode(), but accepts the scripted path, if anything is drafted.
 void run_scripted(Runner& runner, const OnStage& done) {
   DecodeState& state = runner.state;
+  if (!state.draft_method->drafts()) return run_cycle(runner.models, *runner.method, state, done);
   run_cycle(runner.models, *runner.method, state, done,
             [&](Draft& tree, const Scores& scores, Verified& verified) {
               // Nodes past the end of a row are padding; to measure, they count as codes like the others.

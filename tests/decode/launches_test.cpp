@@ -114,27 +114,27 @@ TEST(Launches, OfALayer) {  // linear 4, attend, add_rms_norm 2, silu_mul; norm_
 }
 
 TEST(Launches, OfAnAutoregressiveStepBesideItsLayers) {
-  EXPECT_LE(operators(shape(1), {}) - 8, 9);
+  EXPECT_LE(operators(shape(1), {}) - 8, 5) << "embedding, copy, norm, head, ar_step";
 }
 
 TEST(Launches, OfTrees) {
   EXPECT_LE(of_cycle("chain-3") - of_cycle("chain-2"), 16)
       << "a pass of the drafter, and what is sampled from it";
-  EXPECT_LE(of_cycle("chain-1") - operators(shape(1), {}), 21) << "the drafter's pass over new rows";
+  EXPECT_LE(of_cycle("chain-1") - operators(shape(1), {}), 25) << "the drafter's pass over new rows";
   EXPECT_LE(of_cycle("lantern-58") - of_cycle("chain-5"), 12)
       << "selections among siblings, and the cache, which a chain leaves as it is";
   EXPECT_LE(operators(shape(1), dynamic_method(4, 6, 20)) - of_cycle("chain-5"), 41);
 }
 
 TEST(Launches, OfWindows) {
-  EXPECT_LE(operators(shape(1), window_method("chain-7")) - operators(shape(1), {}), 14)
+  EXPECT_LE(operators(shape(1), window_method("chain-7")) - operators(shape(1), {}), 18)
       << "whatever the window's length";
   EXPECT_LE(operators(shape(1), window_method("fan-3-2-7")) - operators(shape(1), window_method("chain-7")),
             25);
 }
 
 TEST(Launches, OfRowParallelDecoding) {
-  EXPECT_LE(operators(shape(1), zipar_method(4)) - operators(shape(1), {}), 40) << "whatever their number";
+  EXPECT_LE(operators(shape(1), zipar_method(4)) - operators(shape(1), {}), 44) << "whatever their number";
 }
 
 }  // namespace

@@ -18,6 +18,12 @@ struct BlockStorage {
   double slots[2][32];  // one value of each warp
 };
 
+template <class T>
+struct Prefixed {
+  T before;
+  T all;
+};
+
 // A CUDA block of kThreads threads as an executor. The order of sums depends on n and kThreads alone. Loops
 // visit a row in steps of neighbouring elements, so that accesses to memory of either kind are whole lines
 // and free of bank conflicts.
@@ -116,6 +122,16 @@ class BlockExecutor {
         cells[i] = static_cast<double>(sum) * 0x1p-50;
       });
     }
+  }
+
+  // With one value of each thread: the sum of the values before this thread's, and of all.
+  template <class T>
+  __device__ Prefixed<T> prefix(T value) {
+    const T through = inclusive(value);
+    const T* sums = share(__shfl_sync(kAll, through, kLanes - 1));
+    const T warps = inclusive(lane() < kWarps ? sums[lane()] : T{0});
+    const T before = __shfl_sync(kAll, warps, warp() > 0 ? warp() - 1 : 0);
+    return {through - value + (warp() > 0 ? before : T{0}), __shfl_sync(kAll, warps, kLanes - 1)};
   }
 
   // Each warp lists a segment.

@@ -50,24 +50,56 @@ inline bool can_start_early() {
 // the rest is cache, which loads need for data on its way.
 constexpr unsigned kSharedPercent = 44;
 
+// Whether `cluster` blocks of a kernel can run at the same time on the current device.
+template <class Kernel>
+bool runs_in_clusters(Kernel* kernel, unsigned cluster, unsigned threads, size_t shared_bytes) {
+  int device = 0, has_clusters = 0, most = 0;
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device) == cudaSuccess;
+  if (!known || has_clusters == 0) return false;
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {cluster, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(cluster);
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return cudaOccupancyMaxActiveClusters(&most, kernel, &config) == cudaSuccess && most > 0;
+}
+
 // Queues a kernel that calls wait_for_earlier_kernels(), so that its start overlaps with the end of the
-// kernel before it (programmatic dependent launch).
+// kernel before it (programmatic dependent launch). `cluster`: blocks along x that run as a cluster.
 template <class... Parameters>
-void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads, size_t shared_bytes,
-                    cudaStream_t stream, Parameters... arguments) {
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributePreferredSharedMemoryCarveout;
-  attributes[0].val.sharedMemCarveout = kSharedPercent;
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+void launch_clusters(unsigned cluster, void (*kernel)(Parameters...), dim3 grid, unsigned threads,
+                     size_t shared_bytes, cudaStream_t stream, Parameters... arguments) {
+  cudaLaunchAttribute attributes[3] = {};
+  unsigned count = 0;
+  attributes[count].id = cudaLaunchAttributePreferredSharedMemoryCarveout;
+  attributes[count++].val.sharedMemCarveout = kSharedPercent;
+  if (cluster > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count++].val.clusterDim = {cluster, 1, 1};
+  }
+  if (can_start_early()) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = attributes;
-  config.numAttrs = can_start_early() ? 2 : 1;
+  config.numAttrs = count;
   cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+template <class... Parameters>
+void launch_chained(void (*kernel)(Parameters...), dim3 grid, unsigned threads, size_t shared_bytes,
+                    cudaStream_t stream, Parameters... arguments) {
+  launch_clusters(1, kernel, grid, threads, shared_bytes, stream, arguments...);
 }
 
 // f(T{}) with the storage type of `type`.

@@ -24,8 +24,9 @@ struct CommitCase {
   ops::NewTokens fresh;
 
   std::vector<at::Tensor*> changed() {
-    return {&state.steps,  &state.codes, &state.root, &state.bad,       &state.lengths, &state.position,
-            &state.report, &fresh.count, &fresh.ids,  &fresh.positions, &fresh.features};
+    return {&state.steps,    &state.codes,     &state.root,           &state.bad,    &state.lengths,
+            &state.position, &state.root_ids,  &state.root_positions, &state.report, &fresh.count,
+            &fresh.ids,      &fresh.positions, &fresh.features};
   }
   // What a cycle does to them.
   void commit() {
@@ -91,6 +92,8 @@ inline CommitCase commit_case(std::mt19937& rng, int64_t images, int64_t pairs, 
   state.bad = integers({images}, number(0, 3)).eq(0);
   state.lengths = integers({sequences}, number(0, 40));
   state.position = integers({sequences}, number(0, 40));
+  state.root_ids = integers({sequences, 1}, number(-9, -1));
+  state.root_positions = integers({sequences, 1}, number(-9, -1));
   state.report = integers({images, report::width(depth + pick(rng, 0, 2))}, number(-9, 9));
   const int64_t draft_sequences = drafter == 1 ? images : sequences, width = pick(rng, 1, 70);
   const at::ScalarType dtype = pick(rng, 0, 1) == 0 ? at::kFloat : at::kBFloat16;

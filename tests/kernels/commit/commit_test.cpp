@@ -18,7 +18,7 @@ List list(const at::Tensor& tensor) {
 }
 
 int64_t value(const at::Tensor& tensor, int64_t i) {
-  return tensor[i].item<int64_t>();
+  return tensor[i].item<int64_t>();  // [I], or [I, 1]
 }
 
 // One image before and after, in lists.
@@ -45,6 +45,8 @@ void expect_committed(const CommitCase& before, const CommitCase& after, int64_t
   for (int64_t s = i * each; s < (i + 1) * each; ++s) {
     EXPECT_EQ(value(now.lengths, s), value(old.lengths, s) + moved);
     EXPECT_EQ(value(now.position, s), value(old.position, s) + moved);
+    EXPECT_EQ(value(now.root_ids, s), value(now.root, i) + old.first_image_id);
+    EXPECT_EQ(value(now.root_positions, s), std::min(value(now.position, s), old.last_position));
   }
 
   const int64_t depth = (old.report.size(1) - report::width(0)) / 3;

@@ -10,12 +10,9 @@
 #include <string>
 #include <vector>
 
-// The threads of one CUDA block as fibres of one CPU thread: emulated_device.h says how to use it.
+// The threads of a CUDA block, or of the blocks of a cluster, as fibres of one CPU thread: emulated_device.h
+// says how to use it.
 namespace lamplighter::emulated {
-
-struct Index3 {
-  unsigned x = 0, y = 0, z = 0;
-};
 
 struct Size3 {
   unsigned x = 1, y = 1, z = 1;
@@ -49,14 +46,15 @@ __attribute__((naked, noinline)) inline void switch_stack(void** /*save*/, void*
       "popq %r15\n popq %r14\n popq %r13\n popq %r12\n popq %rbx\n popq %rbp\n ret\n");
 }
 
-enum class State { kReady, kAtBarrier, kInWarp, kDone };
+enum class State { kReady, kAtBarrier, kAtCluster, kInWarp, kDone };
 
 struct Fibre {
   void* stack = nullptr;
   State state = State::kReady;
   Site site{"", 0};
-  unsigned mask = 0;     // of lanes that take part in a warp's operation
-  void* data = nullptr;  // of this lane for it
+  bool announced = false;  // to its cluster
+  unsigned mask = 0;       // of lanes that take part in a warp's operation
+  void* data = nullptr;    // of this lane for it
   std::vector<Copy> open;
   std::vector<std::vector<Copy>> groups;
 };
@@ -68,15 +66,20 @@ constexpr unsigned char kPoison = 0xFF;  // bytes of a NaN in every floating-poi
 
 class Block {
  public:
-  // Runs `body` once in each thread of a block. `shuffle`: the order in which threads get their turn; 0 is
-  // rising, others are random. Throws std::runtime_error when threads diverge or leave the shared memory.
-  void run(Size3 size, size_t shared_bytes, unsigned shuffle, const std::function<void()>& body) {
-    threads_ = static_cast<int>(size.x * size.y * size.z);
+  // Runs `body` once in each thread of a cluster's blocks. `shuffle`: the order in which threads get their
+  // turn; 0 is rising, others are random. Throws std::runtime_error when threads diverge or leave the shared
+  // memory.
+  void run(Size3 size, size_t shared_bytes, unsigned shuffle, const std::function<void()>& body,
+           int blocks = 1) {
+    block_threads_ = static_cast<int>(size.x * size.y * size.z);
+    threads_ = blocks * block_threads_;
     body_ = &body;
     order_.seed(shuffle);
     shuffle_ = shuffle != 0;
     shared_bytes_ = shared_bytes;
-    shared_.assign(shared_bytes + 2 * kGuardBytes + kAlign, kPoison);
+    shared_.assign(static_cast<size_t>(blocks), {});
+    for (std::vector<unsigned char>& own : shared_)
+      own.assign(shared_bytes + 2 * kGuardBytes + kAlign, kPoison);
     error_.clear();
     fibres_.assign(static_cast<size_t>(threads_), Fibre{});
     while (stacks_.size() < fibres_.size()) stacks_.emplace_back(new char[kStackBytes]);
@@ -87,17 +90,28 @@ class Block {
     while (error_.empty() && advance()) {
     }
     active_ = nullptr;
-    if (error_.empty()) check_guards();
+    for (int block = 0; block < blocks && error_.empty(); ++block) check_guards(block);
     if (error_.empty()) return;
     stacks_.clear();  // unfinished fibres lie on them
     throw std::runtime_error(error_);
   }
 
   static Block& active() { return *active_; }
-  int thread() const { return thread_; }
+  int thread() const { return thread_ % block_threads_; }  // of its block
+  int rank() const { return thread_ / block_threads_; }    // of the block in its cluster
   Fibre& fibre() { return fibres_[static_cast<size_t>(thread_)]; }
 
   void barrier(Site site) { wait(State::kAtBarrier, site); }
+  // `announced`: whether the first half of the barrier has to be behind this thread.
+  void cluster_barrier(Site site, bool announced) {
+    if (fibre().announced != announced) fail("mixes a cluster's barrier with the halves of another one");
+    fibre().announced = false;
+    wait(State::kAtCluster, site);
+  }
+  void announce() {
+    if (fibre().announced) fail("announces itself to the cluster twice");
+    fibre().announced = true;
+  }
 
   // The lanes of `mask` meet; the last one calls complete(data of each lane, null outside the mask).
   void meet(unsigned mask, Site site, void* data, const std::function<void(void* const*)>& complete) {
@@ -125,9 +139,15 @@ class Block {
     }
   }
 
-  char* shared() {
-    const auto address = reinterpret_cast<uintptr_t>(shared_.data()) + kGuardBytes;
-    return reinterpret_cast<char*>((address + kAlign - 1) / kAlign * kAlign);
+  char* shared() { return shared_of(rank()); }
+
+  // What lies in the shared memory of block `to` where `own` lies in this one's. The other one has not ended.
+  void* in_block(const void* own, int to) {
+    const auto offset = static_cast<const char*>(own) - shared();
+    if (offset < 0 || static_cast<size_t>(offset) >= shared_bytes_) fail("maps what is not shared memory");
+    if (to < 0 || to >= threads_ / block_threads_) fail("asks for a block outside the cluster");
+    if (ended(to)) fail("reaches into a block that has ended");
+    return shared_of(to) + offset;
   }
 
   // Fails unless [at, at + bytes) lies in the shared memory, at a multiple of `bytes`.
@@ -144,6 +164,18 @@ class Block {
 
  private:
   static constexpr size_t kAlign = 128;
+
+  char* shared_of(int block) {
+    const auto address =
+        reinterpret_cast<uintptr_t>(shared_[static_cast<size_t>(block)].data()) + kGuardBytes;
+    return reinterpret_cast<char*>((address + kAlign - 1) / kAlign * kAlign);
+  }
+
+  bool ended(int block) const {
+    const auto first = fibres_.begin() + block * block_threads_;
+    return std::all_of(first, first + block_threads_,
+                       [](const Fibre& fibre) { return fibre.state == State::kDone; });
+  }
 
   static void enter() {
     Block& block = *active_;
@@ -180,7 +212,7 @@ class Block {
     leave();
   }
 
-  // Gives every ready thread a turn, then opens the barrier. False when all are done.
+  // Gives every ready thread a turn, then opens the barriers. False when all are done.
   bool advance() {
     while (!ready_.empty() && error_.empty()) {
       thread_ = ready_.back();
@@ -188,30 +220,49 @@ class Block {
       switch_stack(&scheduler_, fibre().stack);
     }
     if (!error_.empty()) return false;
-    const Fibre& first = fibres_[0];
-    for (int t = 0; t < threads_; ++t) {
-      const Fibre& other = fibres_[static_cast<size_t>(t)];
-      const bool same =
-          other.state == first.state && (other.state == State::kDone || other.site == first.site);
-      if (!same || other.state == State::kInWarp) {
-        error_ = "thread 0 " + place(first) + ", thread " + std::to_string(t) + " " + place(other);
-        return false;
-      }
+    // The threads of a block have to wait at one place; so do all threads at a barrier of the cluster.
+    bool opened = false;
+    for (int begin = 0; begin < threads_; begin += block_threads_) {
+      if (differ(begin, begin + block_threads_)) return false;
+      if (fibres_[static_cast<size_t>(begin)].state != State::kAtBarrier) continue;
+      for (int t = begin; t < begin + block_threads_; ++t) ready_.push_back(t);
+      opened = true;
     }
-    if (first.state == State::kDone) return false;
-    for (int t = 0; t < threads_; ++t) ready_.push_back(t);
+    if (!opened) {
+      if (differ(0, threads_) || fibres_[0].state == State::kDone) return false;
+      for (int t = 0; t < threads_; ++t) ready_.push_back(t);
+    }
     arrange();
     return true;
   }
 
+  // Whether threads of [begin, end) wait at different places, which is an error.
+  bool differ(int begin, int end) {
+    const Fibre& first = fibres_[static_cast<size_t>(begin)];
+    for (int t = begin; t < end; ++t) {
+      const Fibre& other = fibres_[static_cast<size_t>(t)];
+      const bool same =
+          other.state == first.state && (other.state == State::kDone || other.site == first.site);
+      if (same && other.state != State::kInWarp) continue;
+      error_ = "thread " + std::to_string(begin) + " " + place(first) + ", thread " + std::to_string(t) +
+               " " + place(other);
+      return true;
+    }
+    return false;
+  }
+
   static std::string place(const Fibre& fibre) {
     if (fibre.state == State::kDone) return "has ended";
-    return std::string("waits ") + (fibre.state == State::kInWarp ? "for its warp" : "at a barrier") +
+    const bool in_warp = fibre.state == State::kInWarp, in_cluster = fibre.state == State::kAtCluster;
+    return std::string("waits ") +
+           (in_warp      ? "for its warp"
+            : in_cluster ? "at the cluster's barrier"
+                         : "at a barrier") +
            " in " + fibre.site.text();
   }
 
-  void check_guards() {
-    const char* begin = shared();
+  void check_guards(int block) {
+    const char* begin = shared_of(block);
     for (const char* p = begin - kGuardBytes; p < begin + shared_bytes_ + kGuardBytes - kAlign; ++p) {
       if (p == begin) p += shared_bytes_;
       if (static_cast<unsigned char>(*p) != kPoison) error_ = "a thread wrote outside the shared memory";
@@ -219,6 +270,7 @@ class Block {
   }
 
   static inline Block* active_ = nullptr;
+  int block_threads_ = 0;
   int threads_ = 0;
   int thread_ = 0;
   bool shuffle_ = false;
@@ -227,7 +279,7 @@ class Block {
   std::mt19937 order_;
   std::string error_;
   size_t shared_bytes_ = 0;
-  std::vector<unsigned char> shared_;
+  std::vector<std::vector<unsigned char>> shared_;  // of each block
   std::vector<Fibre> fibres_;
   std::vector<int> ready_;
   std::vector<std::unique_ptr<char[]>> stacks_;

@@ -8,7 +8,7 @@ using std::max;
 using std::min;
 
 inline lamplighter::emulated::ThreadIndex threadIdx;
-inline lamplighter::emulated::Index3& blockIdx = lamplighter::emulated::block_index;
+inline lamplighter::emulated::BlockIndex& blockIdx = lamplighter::emulated::block_index;
 inline lamplighter::emulated::Size3& blockDim = lamplighter::emulated::block_size;
 inline lamplighter::emulated::Size3& gridDim = lamplighter::emulated::grid_size;
 

@@ -3,9 +3,10 @@
 // Device code on the CPU. A test includes this header before the device headers of kernels/ (cuda_*.h and
 // what they include), which then compile as plain C++; then
 //     emulated::launch(grid, {kThreads}, shared_bytes, [&] { some_kernel<...>(args); });
-// runs the kernel in every thread of every block, one block after the other. Threads are fibres that switch
-// at barriers and at operations of a warp only, in an order that emulated::shuffle() changes: run a kernel
-// under several orders to find missing barriers. Before a block starts its dynamic shared memory
+// runs the kernel in every thread of every block, one block after the other; with a number of blocks at the
+// end these run at the same time, as a cluster, and may not use `__shared__` variables. Threads are fibres
+// that switch at barriers and at operations of a warp only, in an order that emulated::shuffle() changes: run
+// a kernel under several orders to find missing barriers. Before a block starts its dynamic shared memory
 // (shared_memory() of common/cuda/device.h) holds NaN; `__shared__` variables are static and hold what the
 // block before left. Copies of common/cuda/device.h land when they are waited for and their target holds NaN
 // until then. launch() throws std::runtime_error when threads of a block wait at different places, when one
@@ -50,7 +51,19 @@ inline unsigned& shuffle() {
   return seed;
 }
 
-inline Index3 block_index;
+// This block's index, read at every use: blocks of a cluster, which lie along x, take turns.
+struct BlockIndex {
+  struct Coordinate {
+    unsigned first = 0;
+    bool ranked = false;
+    operator unsigned() const {  // NOLINT: as implicit as CUDA's
+      return first + (ranked ? static_cast<unsigned>(Block::active().rank()) : 0U);
+    }
+  };
+  Coordinate x{0, true}, y, z;
+};
+
+inline BlockIndex block_index;
 inline Size3 block_size;
 inline Size3 grid_size;
 
@@ -68,17 +81,19 @@ struct ThreadIndex {
 };
 
 template <class F>
-void launch(Size3 grid, Size3 block, size_t shared_bytes, F kernel) {
+void launch(Size3 grid, Size3 block, size_t shared_bytes, F kernel, unsigned cluster = 1) {
   static Block emulation;
   const std::function<void()> body = kernel;
   grid_size = grid;
   block_size = block;
   for (unsigned z = 0; z < grid.z; ++z) {
     for (unsigned y = 0; y < grid.y; ++y) {
-      for (unsigned x = 0; x < grid.x; ++x) {
-        block_index = {x, y, z};
-        ++counters().blocks;
-        emulation.run(block, shared_bytes, shuffle(), body);
+      for (unsigned x = 0; x < grid.x; x += cluster) {
+        block_index.x.first = x;
+        block_index.y.first = y;
+        block_index.z.first = z;
+        counters().blocks += cluster;
+        emulation.run(block, shared_bytes, shuffle(), body, static_cast<int>(cluster));
       }
     }
   }

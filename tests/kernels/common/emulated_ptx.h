@@ -102,6 +102,24 @@ inline void wait_for_earlier_kernels() {
 }
 inline void let_next_kernel_start() {}
 
+// Of kernels/common/cuda/cluster.h; a barrier's second half does all of its work here.
+inline int cluster_rank() {
+  return emulated::Block::active().rank();
+}
+inline void sync_cluster(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  emulated::Block::active().cluster_barrier({file, line}, false);
+}
+inline void announce_to_cluster() {
+  emulated::Block::active().announce();
+}
+inline void wait_for_cluster(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  emulated::Block::active().cluster_barrier({file, line}, true);
+}
+template <class T>
+T* in_block(T* own, int rank) {
+  return static_cast<T*>(emulated::Block::active().in_block(own, rank));
+}
+
 inline void load_once(uint32_t (&to)[4], const void* global) {
   if (reinterpret_cast<uintptr_t>(global) % 16 != 0)
     emulated::Block::active().fail("loads from an address that is not aligned");

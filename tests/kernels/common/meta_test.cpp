@@ -10,6 +10,7 @@
 #include "tests/kernels/commit/commit_cases.h"
 #include "tests/kernels/common/operators.h"
 #include "tests/kernels/continuous/denoise_problem.h"
+#include "tests/kernels/step/ar_step_cases.h"
 
 namespace lamplighter::test {
 namespace {
@@ -204,6 +205,12 @@ const std::map<std::string, std::vector<Variant>>& runs() {
          CommitCase cycle = commit_case(rng, 2, 2, 3, true, 2).copy(d);
          cycle.commit();
          return cycle.state.codes;
+       }}},
+      {"ar_step", {[](auto d, auto) {
+         std::mt19937 rng(7);
+         ArStepCase made = ar_step_case(rng, 3, 2, 50).copy(d);
+         ops::ar_step(made.step, made.state);
+         return made.state.codes;
        }}},
       {"new_tokens", {[](auto d, auto) {
          std::mt19937 rng(6);
