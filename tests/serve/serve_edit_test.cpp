@@ -10,6 +10,7 @@
 #include "serve/http_error.h"
 #include "serve/mask.h"
 #include "serve/multipart.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -28,13 +29,7 @@ ClearImage clear_below(int line, int width = 8, int height = 12) {
 const FittedSides kSame{8, 12, 8, 12, 4, Fit::crop};
 
 std::string refusal_of_mask(const ClearImage& mask, const FittedSides& sides = kSame) {
-  try {
-    rows_kept_by(mask, MaskForm::clear, sides);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::input);
-    return error.what();
-  }
-  return "";
+  return error_of(ExitCode::input, [&] { rows_kept_by(mask, MaskForm::clear, sides); });
 }
 
 TEST(Mask, KeepsWholeRowsAboveAllMarkedPixels) {
