@@ -121,7 +121,7 @@ TEST_P(AttendInvarianceTest, KeysAreSummedInOneOrder) {
     for (int64_t chain = 0; chain < kChains; ++chain) {
       at::Tensor cache = before.clone();
       for (int64_t node = chain; node < shape.rows; node += kChains) {
-        const at::Tensor last = run_rows(steps, cache, node / kChains, node, 1);
+        const at::Tensor last = rows_of(steps, cache, node, 1, node / kChains).run();
         ASSERT_TRUE(same_bits(last, out.narrow(1, node, 1))) << "prefix " << length << ", node " << node;
       }
     }
@@ -130,7 +130,7 @@ TEST_P(AttendInvarianceTest, KeysAreSummedInOneOrder) {
     at::Tensor cache = whole.cache.clone();
     const at::Tensor causal = whole.run();
     for (int64_t first = 0; first < shape.rows; first += 5) {
-      const at::Tensor chunk = run_rows(whole, cache, first, first, 5);
+      const at::Tensor chunk = rows_of(whole, cache, first, 5, first).run();
       ASSERT_TRUE(same_bits(chunk, causal.narrow(1, first, 5))) << "prefix " << length << ", row " << first;
     }
   }
