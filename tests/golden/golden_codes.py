@@ -1,9 +1,8 @@
-"""Exports GLM-Image's recorded cases and compares bundles with them."""
+"""Exports recorded cases of GLM-Image and Tar, whose images are codes alone, and compares bundles with them."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +13,48 @@ from golden_chameleon import Target
 from safetensors.torch import load_file
 from torch import Tensor
 
-CELL = 32  # pixels a side of a code
-TEXT_LENGTH = 100
-METHODS = (("ar",), ("sjd",), ("ngram",))  # exact ones, at temperature 0
+TEXT_LENGTH = 150
+
+
+def is_tar(case: Case) -> bool:
+    return case.kind == "families/tar_generate"
+
+
+def size(case: Case, rows: int, columns: int) -> tuple[int, int]:
+    """Width and height in pixels."""
+    cell = 14 if is_tar(case) else 32
+    return cell * columns, cell * rows
 
 
 def export(case: Case, folder: Path) -> Path:
-    """A bundle in fp32."""
-    rows, columns = case.info["shape"]["grid"]
-    config = {"sizes": [f"{CELL * columns}x{CELL * rows}"], "text_length": TEXT_LENGTH}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    words = ("--model", case.folder / "model", "--config", folder / "config.json")
-    command = ("models.export", "glm-image", *words, "--dtype", "fp32", "--out", folder / "bundle")
-    engine.run(sys.executable, "-m", *command)
-    return folder / "bundle"
+    shape = case.info["shape"]
+    grids = [(side, side) for side in shape["sides"]] if is_tar(case) else [shape["grid"]]
+    images = engine.images_of((size(case, *grid) for grid in grids), TEXT_LENGTH)
+    family, model = "tar" if is_tar(case) else "glm-image", case.folder / "model"
+    return engine.export(folder / "bundle", family, images, "--dtype", "fp32", model=model)
 
 
 def check_prompts(case: Case, bundle: Path) -> None:
-    rows, columns = case.info["shape"]["grid"]
-    size = {"width": CELL * columns, "height": CELL * rows}
-    requests = [{"prompt": run["prompt"], **size} for run in case.info["runs"]]
-    lines = "".join(json.dumps(request) + "\n" for request in requests)
-    found = engine.run(engine.BUILD / "golden_prompts", bundle, stdin=lines).splitlines()
-    for run, line in zip(case.info["runs"], found, strict=True):
-        assert json.loads(line)["ids"] == case.tensors[f"{run['run']}.ids"].tolist(), run["run"]
+    """Of Tar's the scale's id comes last."""
+    sizes = [size(case, *run["grid"]) for run in case.info["runs"]]
+    requests = [
+        {"prompt": run["prompt"], "width": width, "height": height}
+        for run, (width, height) in zip(case.info["runs"], sizes, strict=True)
+    ]
+    for run, found in zip(case.info["runs"], engine.encode(bundle, *requests), strict=True):
+        assert found["ids"] == case.tensors[f"{run['run']}.ids"].tolist(), run["run"]
 
 
-def check_grid(case: Case, bundle: Path) -> None:
-    """The small image in front has the sides that the processor gives it."""
-    (grid,) = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))["grids"]
+def check_grids(case: Case, bundle: Path) -> None:
+    """The small image in front of GLM-Image's has the sides that the processor gives it."""
+    grids = {(grid["rows"], grid["columns"]): grid for grid in engine.manifest(bundle)["grids"]}
     for run in case.info["runs"]:
-        assert [grid["rows"], grid["columns"]] == run["grid"]
-        preview = grid["preview"]
-        sides = case.tensors[f"{run['run']}.preview"].tolist()
-        assert [preview["rows"], preview["columns"]] == sides
+        preview = grids[tuple(run["grid"])].get("preview")
+        if case.has(f"{run['run']}.preview"):
+            sides = case.tensors[f"{run['run']}.preview"].tolist()
+            assert preview and [preview["rows"], preview["columns"]] == sides
+        else:
+            assert is_tar(case) and preview is None
 
 
 @torch.inference_mode()
@@ -60,9 +67,8 @@ def check_logits(case: Case, bundle: Path) -> None:
         hidden = [target.prefill([prompt])[0][-1:]]
         hidden += [target.step(token) for token in tokens[:-1]]
         logits = target.logits(torch.stack(hidden, 1))[0]
-        allowed = case.info["tolerance"]["logits"]
         if case.has(f"{name}.logits"):
-            engine.assert_close(f"{name} logits", logits, case.tensors[f"{name}.logits"], allowed)
+            engine.assert_recorded(case, f"{name}.logits", logits, "logits")
         else:
             check_scores(case, run, logits)
 
@@ -78,20 +84,21 @@ def check_scores(case: Case, run: dict[str, Any], logits: Tensor) -> None:
 
 def check_codes(case: Case, bundle: Path, folder: Path, method: tuple[object, ...]) -> None:
     """Codes of greedy images by the program, in both kinds of files."""
+    first = engine.manifest(bundle)["tokens"]["first_image_id"]
     for run in (run for run in case.info["runs"] if not run["top_k"]):
         rows, columns = run["grid"]
-        tokens = case.long(f"{run['run']}.tokens")
+        width, height = size(case, rows, columns)
+        tokens = case.long(f"{run['run']}.tokens") - first
         preview, codes = tokens[: -rows * columns], tokens[-rows * columns :]
         for file in (folder / "codes.json", folder / "codes.safetensors"):
-            engine.run(
-                engine.BUILD / "lamplighter", "generate", "-m", bundle, "-q", "--overwrite",
-                "-p", run["prompt"], "--temperature", 0, "--dtype", "fp32", "--device", "cpu",
-                "--threads", 1, "--save-codes", file, "--method", *method,
-            )  # fmt: skip
+            words = ("-p", run["prompt"], "-W", width, "-H", height, "--method", *method)
+            engine.generate(bundle, *words, "--save-codes", file)
         (image,) = json.loads((folder / "codes.json").read_text(encoding="utf-8"))["images"]
         assert (image["rows"], image["columns"]) == (rows, columns)
-        assert image["preview"] == preview.tolist(), run["run"]
         assert image["codes"] == codes.tolist(), run["run"]
         tensors = load_file(folder / "codes.safetensors")
         assert torch.equal(tensors["codes.0"], codes.view(rows, columns))
-        assert torch.equal(tensors["preview.0"], preview)
+        assert ("preview" in image) == (len(preview) > 0)
+        if len(preview):
+            assert image["preview"] == preview.tolist(), run["run"]
+            assert torch.equal(tensors["preview.0"], preview)
