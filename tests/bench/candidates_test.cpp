@@ -8,7 +8,6 @@
 namespace lamplighter {
 namespace {
 
-using test::refusal;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;

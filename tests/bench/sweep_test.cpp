@@ -9,7 +9,6 @@
 namespace lamplighter {
 namespace {
 
-using test::refusal;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
