@@ -14,6 +14,7 @@
 
 #include "base/files.h"
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -51,13 +52,8 @@ TEST_F(Durable, AFailureLeavesNothing) {
   fs::create_directories(path("file/full"));
   EXPECT_THROW(publish_file(path("file"), path("temporary"), "x"), Error);
   EXPECT_FALSE(fs::exists(path("temporary")));
-  try {
-    publish_file(path("x"), path("nowhere/temporary"), "x");
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::output);
-    EXPECT_THAT(error.what(), HasSubstr("nowhere/temporary: No such file"));
-  }
+  EXPECT_THAT(error_of(ExitCode::output, [&] { publish_file(path("x"), path("nowhere/temporary"), "x"); }),
+              HasSubstr("nowhere/temporary: No such file"));
   EXPECT_FALSE(fs::exists(path("x")));
 }
 
@@ -122,14 +118,8 @@ TEST_F(Durable, AStoppedProcessIsNotWaitedFor) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
   ASSERT_TRUE(WIFSTOPPED(status));
-  try {
-    FileLock::wait(path("lock"));
-    ADD_FAILURE() << "took a lock that is held";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("process " + std::to_string(child) + ", which is stopped"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_THAT(error_of([&] { FileLock::wait(path("lock")); }),
+              HasSubstr("process " + std::to_string(child) + ", which is stopped"));
   kill(child, SIGCONT);
   ASSERT_EQ(waitpid(child, &status, 0), child);
   FileLock::wait(path("lock"));

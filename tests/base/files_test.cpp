@@ -9,11 +9,11 @@
 
 #include <atomic>
 #include <filesystem>
-#include <functional>
 #include <thread>
 #include <vector>
 
 #include "base/sha256.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -35,17 +35,6 @@ class Files : public testing::Test {
 
   std::string folder_;
 };
-
-std::string message_of(const std::function<void()>& action, ExitCode expected) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), expected);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
 
 TEST_F(Files, WritesAndReadsBack) {
   const std::string bytes("a\0b\n", 4);
@@ -75,13 +64,13 @@ TEST_F(Files, FollowsSymbolicLinks) {
 TEST_F(Files, WritesDevicesInPlace) {
   write_file("/dev/null", "gone");
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
-  EXPECT_THAT(message_of([] { write_file("/dev/full", "x"); }, ExitCode::output), HasSubstr("No space left"));
+  EXPECT_THAT(error_of(ExitCode::output, [] { write_file("/dev/full", "x"); }), HasSubstr("No space left"));
 }
 
 TEST_F(Files, LeavesNothingBehindOnFailure) {
   fs::create_directories(path("folder"));
-  EXPECT_THAT(message_of([&] { write_file(path("folder"), "x"); }, ExitCode::output), HasSubstr("directory"));
-  EXPECT_THAT(message_of([&] { write_file(path("none/x"), "x"); }, ExitCode::output), HasSubstr("none/x"));
+  EXPECT_THAT(error_of(ExitCode::output, [&] { write_file(path("folder"), "x"); }), HasSubstr("directory"));
+  EXPECT_THAT(error_of(ExitCode::output, [&] { write_file(path("none/x"), "x"); }), HasSubstr("none/x"));
   EXPECT_EQ(entries(), 1U);
 }
 
@@ -89,22 +78,21 @@ TEST_F(Files, ChecksOutputsWithoutTouchingThem) {
   write_file(path("x"), "x");
   check_output(path("new"), false);
   check_output(path("x"), true);
-  EXPECT_THAT(message_of([&] { check_output(path("x"), false); }, ExitCode::output),
-              HasSubstr("--overwrite "));
-  EXPECT_THAT(message_of([&] { check_output(path("none/x"), false); }, ExitCode::output),
+  EXPECT_THAT(error_of(ExitCode::output, [&] { check_output(path("x"), false); }), HasSubstr("--overwrite "));
+  EXPECT_THAT(error_of(ExitCode::output, [&] { check_output(path("none/x"), false); }),
               HasSubstr("No such file"));
-  EXPECT_THAT(message_of([&] { check_output(path("x/y"), false); }, ExitCode::output),
+  EXPECT_THAT(error_of(ExitCode::output, [&] { check_output(path("x/y"), false); }),
               HasSubstr("Not a directory"));
-  EXPECT_THAT(message_of([&] { check_output(folder_, true); }, ExitCode::output), HasSubstr("directory"));
+  EXPECT_THAT(error_of(ExitCode::output, [&] { check_output(folder_, true); }), HasSubstr("directory"));
   EXPECT_EQ(entries(), 1U);
 }
 
 TEST_F(Files, KeepsFilesThatComeIntoBeing) {
   write_file(path("x"), "first", false);
-  EXPECT_THAT(message_of([&] { write_file(path("x"), "second", false); }, ExitCode::output),
+  EXPECT_THAT(error_of(ExitCode::output, [&] { write_file(path("x"), "second", false); }),
               HasSubstr("--overwrite "));
   fs::create_symlink("nowhere", path("link"));
-  EXPECT_THAT(message_of([&] { write_file(path("link"), "x", false); }, ExitCode::output),
+  EXPECT_THAT(error_of(ExitCode::output, [&] { write_file(path("link"), "x", false); }),
               HasSubstr("--overwrite "));
   EXPECT_EQ(read_file(path("x")), "first");
   EXPECT_EQ(entries(), 2U);
@@ -134,7 +122,7 @@ TEST_F(Files, OneOfManyCreates) {
 TEST_F(Files, TakesNamesAsLongAsTheSystemDoes) {
   write_file(path(std::string(255, 'x')), "x");
   EXPECT_EQ(entries(), 1U);
-  EXPECT_THAT(message_of([&] { check_output(path(std::string(256, 'x')), true); }, ExitCode::output),
+  EXPECT_THAT(error_of(ExitCode::output, [&] { check_output(path(std::string(256, 'x')), true); }),
               HasSubstr("too long"));
 }
 
@@ -176,19 +164,19 @@ TEST_F(Files, CleaningLeavesWritersAlone) {
 }
 
 TEST_F(Files, RefusesFilesWithoutAnEnd) {
-  EXPECT_THAT(message_of([] { read_file("/dev/zero"); }, ExitCode::input), HasSubstr("device or a pipe"));
+  EXPECT_THAT(error_of(ExitCode::input, [] { read_file("/dev/zero"); }), HasSubstr("device or a pipe"));
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
-  EXPECT_THAT(message_of([&] { read_file(path("pipe")); }, ExitCode::input), HasSubstr("device or a pipe"));
-  EXPECT_THAT(message_of([] { read_input("/dev/zero"); }, ExitCode::input), HasSubstr("it is a device"));
+  EXPECT_THAT(error_of(ExitCode::input, [&] { read_file(path("pipe")); }), HasSubstr("device or a pipe"));
+  EXPECT_THAT(error_of(ExitCode::input, [] { read_input("/dev/zero"); }), HasSubstr("it is a device"));
   write_file(path("x"), "12345");
   EXPECT_EQ(read_file(path("x"), ExitCode::bundle, 5), "12345");
-  EXPECT_THAT(message_of([&] { read_file(path("x"), ExitCode::bundle, 4); }, ExitCode::bundle),
+  EXPECT_THAT(error_of(ExitCode::bundle, [&] { read_file(path("x"), ExitCode::bundle, 4); }),
               HasSubstr("x: it has 5 bytes, expected at most 4"));
 }
 
 TEST_F(Files, ReadingNamesPathAndReason) {
-  EXPECT_THAT(message_of([&] { read_file(path("none")); }, ExitCode::input), HasSubstr("none: No such file"));
-  EXPECT_THAT(message_of([&] { read_file(folder_, ExitCode::bundle); }, ExitCode::bundle),
+  EXPECT_THAT(error_of(ExitCode::input, [&] { read_file(path("none")); }), HasSubstr("none: No such file"));
+  EXPECT_THAT(error_of(ExitCode::bundle, [&] { read_file(folder_, ExitCode::bundle); }),
               HasSubstr("directory"));
 }
 

@@ -5,6 +5,8 @@
 
 #include <functional>
 
+#include "tests/error_of.h"
+
 namespace lamplighter {
 namespace {
 
@@ -12,15 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bundle);
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
+  return error_of(ExitCode::bundle, action);
 }
 
 Json parse(std::string_view text) {

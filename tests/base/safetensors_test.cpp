@@ -6,6 +6,8 @@
 #include <cstring>
 #include <functional>
 
+#include "tests/error_of.h"
+
 namespace lamplighter {
 namespace {
 
@@ -24,14 +26,7 @@ Safetensors parse(const std::string& bytes) {
 }
 
 std::string message_of(const std::string& bytes) {
-  try {
-    parse(bytes);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bundle);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
+  return error_of(ExitCode::bundle, [&] { parse(bytes); });
 }
 
 TEST(Safetensors, ComesBackAsWritten) {

@@ -8,6 +8,7 @@
 #include "image/canvas.h"
 #include "lamplighter/error.h"
 #include "tests/base/pages.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -74,13 +75,7 @@ TEST(BenchPage, ScoresAreNumbersByMethod) {
   for (const char* text :
        {"[]", "{", R"({"ar": 3})", R"({"ar": {"fid": "low"}})", R"({"ar": {"fid": null}})"}) {
     write_file(path, text);
-    try {
-      read_scores(path);
-      ADD_FAILURE() << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::input);
-      EXPECT_THAT(error.what(), HasSubstr("scores.json"));
-    }
+    EXPECT_THAT(error_of(ExitCode::input, [&] { read_scores(path); }), HasSubstr("scores.json"));
   }
 }
 
@@ -99,13 +94,8 @@ TEST(BenchPage, GrowthIsPointsOfThreeCurves) {
     Json bad = good;
     bad["curves"]["image"][0][key] = value;
     write_file(path, bad.dump());
-    try {
-      read_growth(path);
-      ADD_FAILURE() << key;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::input);
-      EXPECT_THAT(error.what(), HasSubstr(std::string("curves.image[0].") + key));
-    }
+    EXPECT_THAT(error_of(ExitCode::input, [&] { read_growth(path); }),
+                HasSubstr(std::string("curves.image[0].") + key));
   }
 }
 

@@ -3,12 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/bench/refusal.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
 
-using test::refusal;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
@@ -30,8 +29,9 @@ TEST(RowDistances, BeginWithTheLeast) {
   EXPECT_THAT(row_distances(16, 2), ElementsAre(2, 4, 8));
   EXPECT_THAT(row_distances(45, 5), ElementsAre(5, 8, 16, 22));
   EXPECT_THAT(row_distances(16, 8), ElementsAre(8));
-  EXPECT_THAT(refusal([] { row_distances(16, 9); }), HasSubstr("got 9, expected 1 to 8, half of a row"));
-  EXPECT_THAT(refusal([] { row_distances(16, 0); }), HasSubstr("got 0, expected 1 to 8"));
+  EXPECT_THAT(error_of(ExitCode::usage, [] { row_distances(16, 9); }),
+              HasSubstr("got 9, expected 1 to 8, half of a row"));
+  EXPECT_THAT(error_of(ExitCode::usage, [] { row_distances(16, 0); }), HasSubstr("got 0, expected 1 to 8"));
 }
 
 TEST(TuningCandidates, OfAWindowAreItsLengths) {
@@ -44,9 +44,10 @@ TEST(TuningCandidates, OfAWindowAreItsLengths) {
 TEST(TuningCandidates, OfRowsAreTheirDistances) {
   EXPECT_THAT(names("zipar", {8, 8}), ElementsAre("ar", "zipar:ahead=1", "zipar:ahead=2", "zipar:ahead=4"));
   EXPECT_THAT(names("zipar:zipar=official", {8, 8, 4}), ElementsAre("ar", "zipar:zipar=official:ahead=4"));
-  EXPECT_THAT(refusal([] {
-                tuning_candidates("zipar:ahead=2", {8, 8});
-              }),
+  EXPECT_THAT(error_of(ExitCode::usage,
+                       [] {
+                         tuning_candidates("zipar:ahead=2", {8, 8});
+                       }),
               HasSubstr("--ahead N is the least"));
 }
 
@@ -58,9 +59,10 @@ TEST(TuningCandidates, OfRowsWithWindowsAreBothAndRowsAlone) {
                           "zipar+sjd:init=above:ahead=3:tree=chain-2"));
   EXPECT_THAT(names("zipar+sjd:ahead=6", {1, 16}),
               ElementsAre("ar", "zipar:ahead=6", "zipar+sjd:ahead=6:tree=chain-1"));
-  EXPECT_THAT(refusal([] {
-                tuning_candidates("pjd:ahead=6", {1, 16, 2});
-              }),
+  EXPECT_THAT(error_of(ExitCode::usage,
+                       [] {
+                         tuning_candidates("pjd:ahead=6", {1, 16, 2});
+                       }),
               HasSubstr("ahead: got 2 and 6 in 'pjd:ahead=6', expected one"));
   const MethodOptions window = tuning_candidates("pjd", {1, 4}).back().options;
   EXPECT_EQ(window.method, "pjd");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -36,13 +37,7 @@ TEST(BenchMethods, AWordIsWrittenAsFlags) {
 
 TEST(BenchMethods, WhatIsNotUnderstoodIsNamed) {
   const auto refusal = [](const std::string& text) -> std::string {
-    try {
-      parse_method(text);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.what();
-    }
-    return "";
+    return error_of(ExitCode::usage, [&] { parse_method(text); });
   };
   EXPECT_THAT(refusal("lantern:k=ten"), HasSubstr("'k=ten' in 'lantern:k=ten', expected a number"));
   EXPECT_THAT(refusal("lantern:k=10x"), HasSubstr("expected a number"));

@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "draft/options/options.h"
-#include "tests/bench/refusal.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
 
-using test::refusal;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -38,7 +37,7 @@ TEST(Sweep, APieceWithAnEqualsSignBeginsTheNextOption) {
 
 TEST(Sweep, WhatIsNotUnderstoodIsNamed) {
   const auto text = [](const std::vector<std::string>& pieces) {
-    return refusal([&] { parse_sweep(pieces); });
+    return error_of(ExitCode::usage, [&] { parse_sweep(pieces); });
   };
   EXPECT_THAT(text({"chain-2"}), HasSubstr("sweep: got 'chain-2', expected KEY=VALUE"));
   EXPECT_THAT(text({"trees=chain-2"}), HasSubstr("sweep: got 'trees', expected rule, tree"));
@@ -78,7 +77,7 @@ TEST(Sweep, ASweptRuleOrTreeDecidesWhatIsRead) {
 
 TEST(Sweep, AnOptionThatNoMethodReadsIsRefused) {
   const auto text = [](std::vector<BenchMethod> methods, const std::vector<std::string>& pieces) {
-    return refusal([&] { expand(std::move(methods), parse_sweep(pieces)); });
+    return error_of(ExitCode::usage, [&] { expand(std::move(methods), parse_sweep(pieces)); });
   };
   EXPECT_THAT(text({method("ar")}, {"tree=chain-2"}),
               HasSubstr("tree=chain-2, expected a method that uses it"));

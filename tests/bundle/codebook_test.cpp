@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/safetensors.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -25,13 +26,7 @@ class TableFile : public testing::Test {
     return read_neighbours(path_, codes, k, ExitCode::input);
   }
   std::string refusal(const std::string& bytes, std::int64_t codes, std::int64_t k) const {
-    try {
-      read(bytes, codes, k);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::input);
-      return error.what();
-    }
-    return "accepted";
+    return error_of(ExitCode::input, [&] { read(bytes, codes, k); });
   }
 
   std::string path_;

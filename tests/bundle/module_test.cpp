@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -15,21 +16,15 @@ namespace {
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 // The error message for an archive with this content.
 std::string load(const std::string& content) {
   const std::string directory = ::testing::TempDir();
   const std::filesystem::path file = std::filesystem::path(directory) / "lamplighter_module_test.pt";
   std::ofstream(file, std::ios::binary) << content;
-  std::string message = "no error";
-  try {
+  const std::string message = error_of(ExitCode::bundle, [&] {
     const Module module(directory, {file.filename().string(), "float32"}, "target", {"forward"}, {});
-  } catch (const Error& caught) {
-    EXPECT_EQ(caught.code(), ExitCode::bundle);
-    EXPECT_THAT(caught.what(), Not(HasSubstr("\n")));
-    message = caught.what();
-  }
+  });
   std::filesystem::remove(file);
   return message;
 }

@@ -18,6 +18,7 @@
 #include "bundle/modules/target.h"
 #include "draft/drafters/eagle_layer.h"
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -204,13 +205,7 @@ TEST(Synthetic, WeightsAreMadeInTheStorageType) {
 TEST(Synthetic, WeightsThatCannotFitAreRefusedAtOnce) {
   SyntheticShape shape = toy();
   shape.layers = 1 << 30;
-  try {
-    make_synthetic(shape, {});
-    FAIL() << "made";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::memory);
-    EXPECT_THAT(error.what(), HasSubstr("fewer layers"));
-  }
+  EXPECT_THAT(error_of(ExitCode::memory, [&] { make_synthetic(shape, {}); }), HasSubstr("fewer layers"));
 }
 
 TEST(Synthetic, WeightBytesAreThoseOfTheModules) {
@@ -280,13 +275,8 @@ TEST(Synthetic, PublishedShapes) {
   EXPECT_EQ(synthetic_shape("anole-512", 2).name, "anole-512 with 2 of 32 layers");
   EXPECT_THROW(synthetic_shape("anole-512", 0), Error);
   EXPECT_THROW(synthetic_shape("anole-512", 33), Error);
-  try {
-    synthetic_shape("llamagen");
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_THAT(error.what(), HasSubstr("llamagen-l-256, llamagen-xl-256"));
-  }
+  EXPECT_THAT(error_of(ExitCode::usage, [&] { synthetic_shape("llamagen"); }),
+              HasSubstr("llamagen-l-256, llamagen-xl-256"));
 }
 
 }  // namespace

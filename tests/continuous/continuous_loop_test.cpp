@@ -8,6 +8,7 @@
 #include "bundle/manifest/guidance.h"
 #include "lamplighter/error.h"
 #include "tests/continuous/toy.h"
+#include "tests/error_of.h"
 
 namespace lamplighter::test {
 namespace {
@@ -154,12 +155,8 @@ TEST_F(LoopTest, ATargetOfNoNumbersIsAnError) {
     ToyRun toy{broken, drafter};
     toy.shape = {kLength, 3, 3, 10};
     toy.method = method;
-    try {
-      sample(toy, mixed(2), 2);
-      ADD_FAILURE() << method.method << method.rule;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::bundle);
-    }
+    EXPECT_NE(error_of(ExitCode::bundle, [&] { sample(toy, mixed(2), 2); }), "")
+        << method.method << method.rule;
   }
 }
 

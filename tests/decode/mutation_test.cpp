@@ -12,17 +12,9 @@
 #include "tests/decode/toy_methods.h"
 
 // Classic bugs of speculative decoding, planted into the loop, and the checks that must find them. The loop
-// here is that of decode(), with hooks between its stages.
-//
-//   bug                                          planted and found in
-//   residual from T instead of (T - D)+          kernels/verify_distribution_test.cpp
-//   no update of the residual between siblings   kernels/verify_distribution_test.cpp
-//   sampled rule for deterministic children      kernels/verify_distribution_test.cpp
-//   unfiltered bonus token                       here, and for the operator in
-//   kernels/verify_distribution_test.cpp stale features                               here position off by
-//   one                          here, for the target and for the drafter wrong cache row kept here draft
-//   rows of another depth                  here, for a model that drafts token left out of a model's cache
-//   here chain that ends by the token that it leaves out   here
+// here is that of decode(), with hooks between its stages. kernels/verify_distribution_test.cpp plants those
+// of the rule: a residual from T instead of (T - D)+, no update of the residual between siblings, the sampled
+// rule for deterministic children, an unfiltered bonus token.
 namespace lamplighter::test {
 namespace {
 
@@ -40,12 +32,13 @@ struct Cycle {
 };
 using Hook = std::function<void(Cycle&)>;
 
-// A bug, or none.
+enum Check : unsigned { kGreedy = 1, kTargetCache = 2, kDraftCache = 4, kDistribution = 8, kAll = 15 };
+
+// A bug, or none, and the checks that find it.
 struct Bug {
-  std::string name;
-  Hook before_draft, before_score, after_verify, instead_of_commit;
-  // The checks that find it.
-  bool greedy = false, target_cache = false, draft_cache = false, distribution = false;
+  std::string name = "none";
+  unsigned found_by = 0;
+  Hook before_draft = {}, before_score = {}, after_verify = {}, instead_of_commit = {};
 };
 
 void PrintTo(const Bug& bug, std::ostream* out) {
@@ -85,24 +78,14 @@ at::Tensor decode_with(const Bug& bug, const Models& models, const Method& metho
   }
 }
 
-Bug none() {
-  Bug bug;
-  bug.name = "none";
-  return bug;
-}
-
 // The drafter is shown the features of the cycle before.
 Bug stale_features() {
-  Bug bug;
-  bug.name = "stale_features";
-  bug.before_draft = [last = at::Tensor()](Cycle& cycle) mutable {
-    at::Tensor& fresh = eagle(cycle.state).fresh.features;
-    const at::Tensor now = fresh.clone();
-    if (cycle.number > 2) fresh.copy_(last);
-    last = now;
-  };
-  bug.draft_cache = true;
-  return bug;
+  return {"stale_features", kDraftCache, [last = at::Tensor()](Cycle& cycle) mutable {
+            at::Tensor& fresh = eagle(cycle.state).fresh.features;
+            const at::Tensor now = fresh.clone();
+            if (cycle.number > 2) fresh.copy_(last);
+            last = now;
+          }};
 }
 
 void shift(DecodeState& state, std::int64_t by) {
@@ -110,115 +93,91 @@ void shift(DecodeState& state, std::int64_t by) {
 }
 
 Bug target_position() {
-  Bug bug;
-  bug.name = "position_of_the_target_off_by_one";
-  bug.before_score = [](Cycle& cycle) { shift(cycle.state, 1); };
-  bug.after_verify = [](Cycle& cycle) {
-    if (cycle.number > 0) shift(cycle.state, -1);
-  };
-  bug.greedy = bug.target_cache = bug.draft_cache = bug.distribution = true;
-  return bug;
+  return {"position_of_the_target_off_by_one",
+          kAll,
+          {},
+          [](Cycle& cycle) { shift(cycle.state, 1); },
+          [](Cycle& cycle) {
+            if (cycle.number > 0) shift(cycle.state, -1);
+          }};
 }
 
 Bug drafter_position(std::int64_t by = 1) {
-  Bug bug;
-  bug.name = "position_of_the_drafter_off_by_one";
-  bug.before_draft = [by](Cycle& cycle) {
-    shift(cycle.state, by);
-    eagle(cycle.state).fresh.positions.add_(by);
-  };
-  bug.before_score = [by](Cycle& cycle) { shift(cycle.state, -by); };
-  bug.draft_cache = true;
-  return bug;
+  return {"position_of_the_drafter_off_by_one", kDraftCache,
+          [by](Cycle& cycle) {
+            shift(cycle.state, by);
+            eagle(cycle.state).fresh.positions.add_(by);
+          },
+          [by](Cycle& cycle) { shift(cycle.state, -by); }};
 }
 
 // A chain ends before the second token, or not, by what that token is.
-Bug end_by_the_token_itself() {
-  Bug bug;
-  bug.name = "chain_ends_by_the_token_itself";
-  bug.before_score = [](Cycle& cycle) {
-    if (cycle.tree.tokens.size(1) < 3) return;
-    at::Tensor rest = cycle.tree.tokens.narrow(1, 2, cycle.tree.tokens.size(1) - 2);
-    rest.masked_fill_(rest.select(1, 0).remainder(2).eq(0).unsqueeze(1), -1);
-  };
-  bug.distribution = true;
-  return bug;
+void end_by_the_token_itself(Cycle& cycle) {
+  if (cycle.tree.tokens.size(1) < 3) return;
+  at::Tensor rest = cycle.tree.tokens.narrow(1, 2, cycle.tree.tokens.size(1) - 2);
+  rest.masked_fill_(rest.select(1, 0).remainder(2).eq(0).unsqueeze(1), -1);
 }
 
 // The rows behind the root stay where they are, whichever nodes were accepted.
-Bug wrong_cache_row() {
-  Bug bug;
-  bug.name = "wrong_cache_row_kept";
-  bug.instead_of_commit = [](Cycle& cycle) {
-    const at::Tensor before = cycle.state.run.cache.clone();
-    commit(cycle.state, cycle.tree, cycle.scores, cycle.verified);
-    cycle.state.run.cache = before;
-  };
-  bug.greedy = bug.target_cache = bug.draft_cache = bug.distribution = true;
-  return bug;
+void keep_wrong_cache_row(Cycle& cycle) {
+  const at::Tensor before = cycle.state.run.cache.clone();
+  commit(cycle.state, cycle.tree, cycle.scores, cycle.verified);
+  cycle.state.run.cache = before;
 }
 
 // Behind a leaf, the last token comes from all tokens, not from those that top-k keeps.
-Bug unfiltered_bonus() {
-  Bug bug;
-  bug.name = "unfiltered_bonus_token";
-  bug.after_verify = [](Cycle& cycle) {
-    const DecodeState& state = cycle.state;
-    if (cycle.number == 0) return;
-    const Filter all{state.run.temperature, at::zeros_like(state.run.target_filter.top_k),
-                     state.run.target_filter.top_p};
-    const at::Tensor rows = ops::probabilities(distributions(
-        state.run, all, cycle.models.target->logits(cycle.scores.hidden), cycle.tree.nodes.depths));
-    const at::Tensor last = cycle.verified.walk.path.gather(1, cycle.verified.walk.count.unsqueeze(1));
-    const at::Tensor row = rows.gather(1, last.unsqueeze(2).expand({-1, 1, rows.size(2)}));
-    const at::Tensor uniforms =
-        ops::uniforms(state.run.seeds, state.run.counters.steps, ops::Purpose::accept, 1);
-    const at::Tensor sampled = ops::sample(row, uniforms, state.run.temperature).squeeze(1);
-    const at::Tensor inner = cycle.tree.nodes.draft_rows.squeeze(0).index_select(0, last.squeeze(1)) >= 0;
-    cycle.verified.walk.token = at::where(inner, cycle.verified.walk.token, sampled);
-  };
-  bug.distribution = true;
-  return bug;
+void sample_unfiltered_bonus(Cycle& cycle) {
+  const DecodeState& state = cycle.state;
+  if (cycle.number == 0) return;
+  const Filter all{state.run.temperature, at::zeros_like(state.run.target_filter.top_k),
+                   state.run.target_filter.top_p};
+  const at::Tensor rows = ops::probabilities(distributions(
+      state.run, all, cycle.models.target->logits(cycle.scores.hidden), cycle.tree.nodes.depths));
+  const at::Tensor last = cycle.verified.walk.path.gather(1, cycle.verified.walk.count.unsqueeze(1));
+  const at::Tensor row = rows.gather(1, last.unsqueeze(2).expand({-1, 1, rows.size(2)}));
+  const at::Tensor uniforms =
+      ops::uniforms(state.run.seeds, state.run.counters.steps, ops::Purpose::accept, 1);
+  const at::Tensor sampled = ops::sample(row, uniforms, state.run.temperature).squeeze(1);
+  const at::Tensor inner = cycle.tree.nodes.draft_rows.squeeze(0).index_select(0, last.squeeze(1)) >= 0;
+  cycle.verified.walk.token = at::where(inner, cycle.verified.walk.token, sampled);
 }
 
 std::vector<Bug> bugs() {
-  return {none(),
+  return {{},
           stale_features(),
           target_position(),
           drafter_position(),
-          wrong_cache_row(),
-          unfiltered_bonus(),
-          end_by_the_token_itself()};
+          {"wrong_cache_row_kept", kAll, {}, {}, {}, &keep_wrong_cache_row},
+          {"unfiltered_bonus_token", kDistribution, {}, {}, &sample_unfiltered_bonus},
+          {"chain_ends_by_the_token_itself", kDistribution, {}, &end_by_the_token_itself}};
 }
 
 // Children are verified by the rows that the nodes a level up were sampled from.
-Bug stale_draft_rows() {
-  Bug bug;
-  bug.name = "draft_rows_of_another_depth";
-  bug.before_score = [](Cycle& cycle) {
-    const at::Tensor rows = ops::probabilities(cycle.tree.distributions);
-    cycle.tree.distributions = {rows.roll(1, 1)};
-  };
-  bug.distribution = true;
-  return bug;
+void take_draft_rows_of_another_depth(Cycle& cycle) {
+  const at::Tensor rows = ops::probabilities(cycle.tree.distributions);
+  cycle.tree.distributions = {rows.roll(1, 1)};
 }
 
 // The drafter does not see the first token that a cycle kept.
-Bug token_left_out() {
-  Bug bug;
-  bug.name = "token_left_out_of_the_drafter";
-  bug.before_draft = [](Cycle& cycle) {
-    ops::NewTokens& fresh = eagle(cycle.state).fresh;
-    const at::Tensor more = (fresh.count > 1).unsqueeze(1);
-    fresh.ids.copy_(at::where(more, fresh.ids.roll(-1, 1), fresh.ids));
-  };
-  bug.draft_cache = true;
-  return bug;
+void leave_token_out(Cycle& cycle) {
+  ops::NewTokens& fresh = eagle(cycle.state).fresh;
+  const at::Tensor more = (fresh.count > 1).unsqueeze(1);
+  fresh.ids.copy_(at::where(more, fresh.ids.roll(-1, 1), fresh.ids));
+}
+
+// Where a small target drafts.
+std::vector<Bug> model_bugs() {
+  return {{},
+          drafter_position(-1),
+          {"token_left_out_of_the_drafter", kDraftCache, &leave_token_out},
+          {"draft_rows_of_another_depth", kDistribution, {}, &take_draft_rows_of_another_depth}};
 }
 
 class Mutation : public ::testing::TestWithParam<Bug> {
  protected:
   void SetUp() override { at::set_num_threads(1); }
+
+  bool finds(Check check) const { return (GetParam().found_by & check) != 0; }
 
   static SyntheticShape shape() {
     SyntheticShape shape;
@@ -244,6 +203,15 @@ class Mutation : public ::testing::TestWithParam<Bug> {
     return result;
   }
 
+  void expect_distribution(const Toy& toy, const Method& method) const {
+    const SamplingOptions sampling = run_sampling();
+    const JointDistribution counts = counted_distribution(
+        toy, sampling, distribution_images(kMutantImages), [&](const Prompts& prompts, const auto& requests) {
+          return decode_with(GetParam(), toy.models(), method, prompts, requests, toy.grid());
+        });
+    EXPECT_EQ(fits(lossless_distribution(toy, sampling), counts), !finds(kDistribution));
+  }
+
   const Toy toy_{shape()};
   const Method method_ = static_method(bushy_tree());
   const std::vector<std::int64_t> numbers_{0, 1, 2, 3, 4, 5};
@@ -252,7 +220,7 @@ class Mutation : public ::testing::TestWithParam<Bug> {
 TEST_P(Mutation, GreedyTokensAreThoseOfAutoregression) {
   const Prompts prompts = toy_.prompts(numbers_, true);
   const at::Tensor expected = decode(toy_.models(), {}, prompts, requests(0), toy_.grid());
-  EXPECT_EQ(at::equal(run(prompts, requests(0)), expected), !GetParam().greedy);
+  EXPECT_EQ(at::equal(run(prompts, requests(0)), expected), !finds(kGreedy));
 }
 
 TEST_P(Mutation, CachesAreThoseOfAFreshRun) {
@@ -263,19 +231,12 @@ TEST_P(Mutation, CachesAreThoseOfAFreshRun) {
     target = target && fresh.target_matches(state);
     drafter = drafter && fresh.drafter_matches(state);
   });
-  EXPECT_EQ(target, !GetParam().target_cache);
-  EXPECT_EQ(drafter, !GetParam().draft_cache);
+  EXPECT_EQ(target, !finds(kTargetCache));
+  EXPECT_EQ(drafter, !finds(kDraftCache));
 }
 
 TEST_P(Mutation, ImagesFollowTheDistributionOfTheTarget) {
-  const Toy toy(run_shape());
-  const Method method = static_method(make_tree({{0}, {1}, {0, 0}, {1, 0}}));
-  const SamplingOptions sampling = run_sampling();
-  const JointDistribution counts = counted_distribution(
-      toy, sampling, distribution_images(kMutantImages), [&](const Prompts& prompts, const auto& requests) {
-        return decode_with(GetParam(), toy.models(), method, prompts, requests, toy.grid());
-      });
-  EXPECT_EQ(fits(lossless_distribution(toy, sampling), counts), !GetParam().distribution);
+  expect_distribution(Toy(run_shape()), static_method(make_tree({{0}, {1}, {0, 0}, {1, 0}})));
 }
 
 INSTANTIATE_TEST_SUITE_P(Bugs, Mutation, ::testing::ValuesIn(bugs()),
@@ -291,23 +252,14 @@ TEST_P(ModelMutation, CachesAreThoseOfAFreshRun) {
   bool same = true;
   decode_with(GetParam(), toy.models(), method_, prompts, requests(0.9F), toy.grid(),
               [&](const DecodeState& state) { same = same && fresh.drafter_matches(state); });
-  EXPECT_EQ(same, !GetParam().draft_cache);
+  EXPECT_EQ(same, !finds(kDraftCache));
 }
 
 TEST_P(ModelMutation, ImagesFollowTheDistributionOfTheTarget) {
-  const Toy toy = make_toy(run_shape(), true);
-  const Method method = static_method(preset_tree("chain-3"));
-  const SamplingOptions sampling = run_sampling();
-  const JointDistribution counts = counted_distribution(
-      toy, sampling, distribution_images(kMutantImages), [&](const Prompts& prompts, const auto& requests) {
-        return decode_with(GetParam(), toy.models(), method, prompts, requests, toy.grid());
-      });
-  EXPECT_EQ(fits(lossless_distribution(toy, sampling), counts), !GetParam().distribution);
+  expect_distribution(make_toy(run_shape(), true), static_method(preset_tree("chain-3")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Bugs, ModelMutation,
-                         ::testing::Values(none(), drafter_position(-1), token_left_out(),
-                                           stale_draft_rows()),
+INSTANTIATE_TEST_SUITE_P(Bugs, ModelMutation, ::testing::ValuesIn(model_bugs()),
                          [](const auto& test) { return test.param.name; });
 
 // Without a bug, the loop of these tests is that of the engine.
@@ -318,7 +270,7 @@ TEST(Hooks, ChangeNothingByThemselves) {
   const Prompts prompts = repeated_prompt(toy, 64);
   std::vector<DecodeRequest> requests;
   for (std::uint64_t seed = 0; seed < 64; ++seed) requests.push_back({run_sampling(), seed});
-  EXPECT_TRUE(at::equal(decode_with(none(), toy.models(), method, prompts, requests, toy.grid()),
+  EXPECT_TRUE(at::equal(decode_with(Bug(), toy.models(), method, prompts, requests, toy.grid()),
                         decode(toy.models(), method, prompts, requests, toy.grid())));
 }
 

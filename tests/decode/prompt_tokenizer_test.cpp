@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 #include "tests/text/bpe_file.h"
 #include "text/bpe_tokenizer.h"
 
@@ -37,15 +38,9 @@ struct Prompts {
 
   // The message of a caption that is too long.
   std::string refusal(const Request& request) const {
-    try {
-      encode(request);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::input);
-      EXPECT_EQ(find_invalid_utf8(error.what()), std::string::npos);
-      return error.what();
-    }
-    ADD_FAILURE() << request.prompt;
-    return "";
+    std::string message = error_of(ExitCode::input, [&] { encode(request); });
+    EXPECT_EQ(find_invalid_utf8(message), std::string::npos);
+    return message;
   }
   std::string refusal(const std::string& caption) const {
     Request request;

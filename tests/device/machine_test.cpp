@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/memory.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -118,13 +119,7 @@ TEST(RequireMemory, RefusesWithTheNumbers) {
   EXPECT_NO_THROW(require_memory(cpu, 1, 4, "caches"));
   EXPECT_NO_THROW(require_memory(cpu, 0, 4, "caches"));
   const auto refusal = [&](std::int64_t bytes, std::int64_t count) -> std::string {
-    try {
-      require_memory(cpu, bytes, count, "caches");
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::memory);
-      return error.what();
-    }
-    return "";
+    return error_of(ExitCode::memory, [&] { require_memory(cpu, bytes, count, "caches"); });
   };
   EXPECT_THAT(refusal(free / 4, 400), AllOf(HasSubstr("out of memory on cpu: caches need "),
                                             HasSubstr(" free; batch_size "), HasSubstr(" fits")));

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "draft/auto.h"
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -149,13 +150,7 @@ TEST_F(MethodTable, DamagedTablesAreReportedAndReplaced) {
         edited("\"speedup\": 2.0", "\"speedup\": \"2\""), edited("\"tree\"", "\"twig\""),
         edited("\"batch_size\": 1", "\"batch_size\": 0")}) {
     write_file(path, text);
-    try {
-      load_runs(folder_, key_);
-      ADD_FAILURE() << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::input);
-      EXPECT_THAT(error.what(), HasSubstr(path));
-    }
+    EXPECT_THAT(error_of(ExitCode::input, [&] { load_runs(folder_, key_); }), HasSubstr(path));
     save_run(folder_, key_, {1, {row("eagle", "chain-3", 2)}});
     EXPECT_EQ(fastest().tree, "chain-3");
   }

@@ -10,6 +10,7 @@
 #include "base/suggestion.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -39,12 +40,7 @@ Manifest bundle_with_drafter() {
 }
 
 std::string refusal(const MethodOptions& options, const Manifest& manifest) {
-  try {
-    resolve_method(options, manifest);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { resolve_method(options, manifest); });
 }
 
 TEST(Registry, NamesAreUniqueAndTheBaselineIsFirst) {

@@ -120,6 +120,18 @@ def cli(lamplighter: Path, tiny_bundle: Path, tmp_path: Path) -> Cli:
 
 
 @pytest.fixture
+def ran(cli: Cli) -> Cli:
+    """Runs the program, which must succeed."""
+
+    def run(*arguments: object, **options: object) -> Result:
+        result = cli(*arguments, **options)
+        assert result.returncode == 0, result.stderr
+        return result
+
+    return run
+
+
+@pytest.fixture
 def refused(cli: Cli, tmp_path: Path) -> Refused:
     """Runs the program, which must fail with one line and an exit code and leave no file behind."""
 
@@ -137,23 +149,21 @@ def refused(cli: Cli, tmp_path: Path) -> Refused:
 
 
 @pytest.fixture
-def generate(cli: Cli, drafter_bundle: Path) -> Any:
+def generate(ran: Cli, drafter_bundle: Path) -> Any:
     """Generates with the drafter's bundle and returns the JSON lines."""
 
     def run(*arguments: object, model: Path = drafter_bundle) -> list[dict[str, Any]]:
-        result = cli("generate", "--json", *arguments, model=model)
-        assert result.returncode == 0, result.stderr
+        result = ran("generate", "--json", *arguments, model=model)
         return [json.loads(line) for line in result.stdout.splitlines()]
 
     return run
 
 
 @pytest.fixture
-def saved(cli: Cli, demo_bundle: Path, tmp_path: Path) -> Path:
+def saved(ran: Cli, demo_bundle: Path, tmp_path: Path) -> Path:
     """The codes of an image of the demo, at temperature 0."""
     words = ("-p", CAPTION, "--temperature", 0, "--save-codes", "boat.json", "-o", "boat.png")
-    result = cli("generate", *words, model=demo_bundle)
-    assert result.returncode == 0, result.stderr
+    ran("generate", *words, model=demo_bundle)
     return tmp_path / "boat.json"
 
 

@@ -15,23 +15,21 @@ from tests.e2e.support import CAPTION, Cli, Refused, codes, pixels, texts
     "method", ["ar", "eagle", "eagle-2", "flash", "refine", "sjd", "ngram", "self"]
 )
 def test_a_greedy_image_goes_on_as_it_was(
-    cli: Cli, demo_bundle: Path, saved: Path, tmp_path: Path, method: str
+    ran: Cli, demo_bundle: Path, saved: Path, tmp_path: Path, method: str
 ) -> None:
     words = ("-p", CAPTION, "--temperature", 0, "--method", method, "--save-codes", "again.json")
     kept = ("--from", saved, "--keep-rows", 5)
-    result = cli("generate", *words, *kept, "-o", "again.png", model=demo_bundle)
-    assert result.returncode == 0, result.stderr
+    ran("generate", *words, *kept, "-o", "again.png", model=demo_bundle)
     assert codes(tmp_path / "again.json") == codes(saved)
     assert pixels(tmp_path / "again.png") == pixels(tmp_path / "boat.png")
 
 
 def test_variations_share_what_is_kept(
-    cli: Cli, demo_bundle: Path, saved: Path, tmp_path: Path
+    cli: Cli, ran: Cli, demo_bundle: Path, saved: Path, tmp_path: Path
 ) -> None:
     words = ("-p", "a blue house in the snow", "--variations", 3, "--save-codes", "all.json")
     kept = ("--from", saved, "--keep-tokens", 100)
-    result = cli("generate", *words, *kept, "-o", "%d.png", "--growth", "g.png", model=demo_bundle)
-    assert result.returncode == 0, result.stderr
+    ran("generate", *words, *kept, "-o", "%d.png", "--growth", "g.png", model=demo_bundle)
     all_codes = codes(tmp_path / "all.json")
     (first,) = codes(saved)
     assert [image[:100] for image in all_codes] == [first[:100]] * 3
@@ -40,10 +38,7 @@ def test_variations_share_what_is_kept(
     assert recorded["kept_tokens"] == 100 and recorded["tokens"] == len(first) - 100
     assert ", Kept tokens: 100, " in texts(tmp_path / "1.png")["parameters"]
     # The same again by the settings of the image, with the codes that they do not name.
-    again = cli(
-        "generate", "--params-from", "1.png", "--from", saved, "-o", "b.png", model=demo_bundle
-    )
-    assert again.returncode == 0, again.stderr
+    ran("generate", "--params-from", "1.png", "--from", saved, "-o", "b.png", model=demo_bundle)
     assert pixels(tmp_path / "b.png") == pixels(tmp_path / "1.png")
     result = cli("generate", "--params-from", "1.png", "-o", "c.png", model=demo_bundle)
     assert result.returncode == 3 and "give --from CODES" in result.stderr

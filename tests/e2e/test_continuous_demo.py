@@ -28,7 +28,7 @@ def test_its_modules_match_the_records(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("rule", ["exact", "paper", "official"])
-def test_it_speculates(cli: Cli, tmp_path: Path, rule: str) -> None:
+def test_it_speculates(ran: Cli, tmp_path: Path, rule: str) -> None:
     words = (
         "--class",
         37,
@@ -42,8 +42,7 @@ def test_it_speculates(cli: Cli, tmp_path: Path, rule: str) -> None:
         0.8,
     )
     for name in ("one.png", "two.png"):
-        result = cli("generate", *words, "-o", name, "--json", model=BUNDLE)
-        assert result.returncode == 0, result.stderr
+        result = ran("generate", *words, "-o", name, "--json", model=BUNDLE)
     line = json.loads(result.stdout)
     assert line["tokens"] == 64 and line["target_passes"] <= 64
     if rule == "official":  # verifies whole blocks, which have no depth
@@ -53,11 +52,10 @@ def test_it_speculates(cli: Cli, tmp_path: Path, rule: str) -> None:
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
 
 
-def test_nights_are_darker_than_noons(cli: Cli, tmp_path: Path) -> None:
+def test_nights_are_darker_than_noons(ran: Cli, tmp_path: Path) -> None:
     light = {}
     for time in (1, 3):
         words = ("--class", 5 * 6 + time, "-b", 3, "--steps", 16, "-q", "-o", f"{time}-%d.png")
-        result = cli("generate", *words, model=BUNDLE)
-        assert result.returncode == 0, result.stderr
+        ran("generate", *words, model=BUNDLE)
         light[time] = [numpy.asarray(Image.open(p)).mean() for p in tmp_path.glob(f"{time}-*.png")]
     assert len(light[1]) == len(light[3]) == 3 and min(light[1]) > 1.5 * max(light[3])

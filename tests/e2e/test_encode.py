@@ -52,10 +52,9 @@ def bundle(family: Callable[[str], Path]) -> Path:
 
 
 @pytest.fixture
-def encode(cli: Cli, bundle: Path, tmp_path: Path) -> Callable[..., list[list[int]]]:
+def encode(ran: Cli, bundle: Path, tmp_path: Path) -> Callable[..., list[list[int]]]:
     def run(*words: object, model: Path = bundle) -> list[list[int]]:
-        result = cli("encode", *words, "-o", "codes.json", "--overwrite", model=model)
-        assert result.returncode == 0, result.stderr
+        result = ran("encode", *words, "-o", "codes.json", "--overwrite", model=model)
         assert result.stdout == "codes.json\n" and result.stderr == ""
         return codes(tmp_path / "codes.json")
 
@@ -66,7 +65,7 @@ Encode = Callable[..., list[list[int]]]
 
 
 def test_codes_are_those_of_the_module(
-    cli: Cli, encode: Encode, bundle: Path, tmp_path: Path
+    ran: Cli, encode: Encode, bundle: Path, tmp_path: Path
 ) -> None:
     """Several images become one file in order, which decode reads."""
     images = [colours(64, 48, seed) for seed in range(3)]
@@ -77,8 +76,7 @@ def test_codes_are_those_of_the_module(
     assert len({tuple(own) for own in found}) == 3
     file = json.loads((tmp_path / "codes.json").read_text())
     assert [(image["rows"], image["columns"]) for image in file["images"]] == [(3, 4)] * 3
-    result = cli("decode", "codes.json", "-o", "again-%d.png", model=bundle)
-    assert result.returncode == 0, result.stderr
+    ran("decode", "codes.json", "-o", "again-%d.png", model=bundle)
     with Image.open(tmp_path / "again-2.png") as image:
         assert image.size == (64, 48)
 
@@ -136,17 +134,16 @@ def test_the_size_of_a_image_chooses_the_grid(
     assert [len(own) for own in encode("square.png", "-H", 64, "-W", 32, model=lumina)] == [8]
 
 
-def test_a_image_goes_on(cli: Cli, encode: Encode, bundle: Path, tmp_path: Path) -> None:
+def test_a_image_goes_on(ran: Cli, encode: Encode, bundle: Path, tmp_path: Path) -> None:
     """Its first rows are kept, and a file of its codes gives the same images."""
     colours(64, 48).save(tmp_path / "a.png")
     (own,) = encode("a.png")
     words = ("-p", CAPTION, "--keep-rows", 2, "--variations", 3)
     for name in ("a.png", "codes.json"):
-        result = cli(
+        ran(
             "generate", *words, "--from", name, "-o", f"{name}-%d.png", "--save-codes",
             f"{name}.out", model=bundle,
         )  # fmt: skip
-        assert result.returncode == 0, result.stderr
     images = codes(tmp_path / "a.png.out")
     assert [image[:8] for image in images] == [own[:8]] * 3
     assert len({tuple(image[8:]) for image in images}) > 1
@@ -155,34 +152,31 @@ def test_a_image_goes_on(cli: Cli, encode: Encode, bundle: Path, tmp_path: Path)
     recorded: dict[str, Any] = json.loads(texts(tmp_path / "a.png-1.png")["lamplighter"])
     assert recorded["kept_tokens"] == 8 and recorded["tokens"] == 4
     again = ("--params-from", "a.png-1.png", "--from", "a.png", "-o", "b.png")
-    result = cli("generate", *again, model=bundle)
-    assert result.returncode == 0, result.stderr
+    ran("generate", *again, model=bundle)
     assert pixels(tmp_path / "b.png") == pixels(tmp_path / "a.png-1.png")
 
 
 def test_a_image_gets_the_size_of_the_image(
-    cli: Cli, family: Callable[[str], Path], tmp_path: Path
+    ran: Cli, family: Callable[[str], Path], tmp_path: Path
 ) -> None:
     lumina = family("lumina-mgpt")
     colours(90, 90).save(tmp_path / "a.png")
     stretched = scaled(colours(90, 90), 64, 64)
     words = ("-p", CAPTION, "--from", "a.png", "--keep-tokens", 5, "--fit", "stretch", "-W", 64)
-    result = cli("generate", *words, "-o", "b.png", "--save-codes", "b.json", model=lumina)
-    assert result.returncode == 0, result.stderr
+    ran("generate", *words, "-o", "b.png", "--save-codes", "b.json", model=lumina)
     assert codes(tmp_path / "b.json")[0][:5] == expected(lumina, stretched)[:5]
 
 
 @pytest.mark.parametrize("method", ["eagle", "sjd", "lantern"])
 def test_every_method_keeps_the_image(
-    cli: Cli, encode: Encode, bundle: Path, tmp_path: Path, method: str
+    ran: Cli, encode: Encode, bundle: Path, tmp_path: Path, method: str
 ) -> None:
     colours(64, 48).save(tmp_path / "a.png")
     (own,) = encode("a.png")
     words = ("-p", CAPTION, "--from", "a.png", "--keep-tokens", 7, "--method", method)
     if method == "lantern":
         words = (*words, "--relax-k", 7)
-    result = cli("generate", *words, "-o", "b.png", "--save-codes", "b.json", model=bundle)
-    assert result.returncode == 0, result.stderr
+    ran("generate", *words, "-o", "b.png", "--save-codes", "b.json", model=bundle)
     assert codes(tmp_path / "b.json")[0][:7] == own[:7]
 
 
@@ -220,7 +214,7 @@ def test_images_that_are_none(refused: Refused, bundle: Path, tmp_path: Path, ki
         assert words in refused(3, *line, model=bundle)
 
 
-def test_files_that_are_too_much(cli: Cli, refused: Refused, bundle: Path, tmp_path: Path) -> None:
+def test_files_that_are_too_much(ran: Cli, refused: Refused, bundle: Path, tmp_path: Path) -> None:
     assert "it is a device" in refused(3, "encode", "/dev/zero", model=bundle)
     assert "none.png" in refused(3, "encode", "none.png", model=bundle)
     Image.new("1", (8200, 8200)).save(tmp_path / "large.png")
@@ -228,8 +222,7 @@ def test_files_that_are_too_much(cli: Cli, refused: Refused, bundle: Path, tmp_p
     (tmp_path / "a.png").write_bytes(PNG)
     (tmp_path / "there.json").write_text("{}")
     assert "there.json" in refused(7, "encode", "a.png", "-o", "there.json", model=bundle)
-    result = cli("encode", "-", "-o", "piped.json", model=bundle, input=PNG, text=False)
-    assert result.returncode == 0, result.stderr
+    ran("encode", "-", "-o", "piped.json", model=bundle, input=PNG, text=False)
     assert codes(tmp_path / "piped.json") == [expected(bundle, colours(64, 48))]
 
 
@@ -271,7 +264,7 @@ def test_bundles_without_an_encoder(refused: Refused, tiny_bundle: Path, tmp_pat
 
 
 def test_an_encoder_and_a_decoder_alone(
-    cli: Cli, refused: Refused, bundle: Path, tmp_path: Path
+    ran: Cli, refused: Refused, bundle: Path, tmp_path: Path
 ) -> None:
     """A bundle that names no sizes takes whole tokens of any image."""
     copy = tmp_path / "bundle"
@@ -293,12 +286,10 @@ def test_an_encoder_and_a_decoder_alone(
 
     edit_manifest(copy, strip)
     colours(71, 40).save(tmp_path / "a.png")
-    result = cli("encode", "a.png", "-o", "a.json", model=copy)
-    assert result.returncode == 0, result.stderr
+    ran("encode", "a.png", "-o", "a.json", model=copy)
     (image,) = json.loads((tmp_path / "a.json").read_text())["images"]
     assert (image["rows"], image["columns"]) == (2, 4)
-    result = cli("decode", "a.json", "-o", "b.png", model=copy)
-    assert result.returncode == 0, result.stderr
+    ran("decode", "a.json", "-o", "b.png", model=copy)
     assert "multiples of 16" in refused(3, "encode", "a.png", "-W", 50, "-o", "b.json", model=copy)
     assert "expected at most" in refused(
         3, "encode", "a.png", "-W", 4096, "-H", 4096, "-o", "b.json", model=copy

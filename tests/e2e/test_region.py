@@ -26,10 +26,10 @@ def kept_by_redraw(index: int) -> bool:
 
 @pytest.mark.parametrize("method", ["ar", "eagle-2", "flash", "refine", "sjd", "ngram", "self"])
 def test_a_part_of_a_greedy_image_is_its_own(
-    cli: Cli, demo_bundle: Path, saved: Path, tmp_path: Path, method: str
+    ran: Cli, demo_bundle: Path, saved: Path, tmp_path: Path, method: str
 ) -> None:
     words = ("-p", CAPTION, "--temperature", 0, "--method", method, "--save-codes", "again.json")
-    result = cli(
+    ran(
         "generate",
         *words,
         "--from",
@@ -40,7 +40,6 @@ def test_a_part_of_a_greedy_image_is_its_own(
         "again.png",
         model=demo_bundle,
     )
-    assert result.returncode == 0, result.stderr
     assert codes(tmp_path / "again.json") == codes(saved)
     assert pixels(tmp_path / "again.png") == pixels(tmp_path / "boat.png")
     recorded: dict[str, Any] = json.loads(texts(tmp_path / "again.png")["lamplighter"])
@@ -50,13 +49,12 @@ def test_a_part_of_a_greedy_image_is_its_own(
 
 
 def test_the_rest_is_kept_or_redrawn(
-    cli: Cli, demo_bundle: Path, saved: Path, tmp_path: Path
+    ran: Cli, demo_bundle: Path, saved: Path, tmp_path: Path
 ) -> None:
     words = ("-p", "a blue house in the snow", "--from", saved, "--save-codes", "new.json")
     part = ("--region", "100,81,58,40")  # touches the tokens of REGION
-    result = cli("generate", *words, *part, "-o", "keep.png", "--trace", "t.jsonl",
+    result = ran("generate", *words, *part, "-o", "keep.png", "--trace", "t.jsonl",
                  "--growth", "g.png", model=demo_bundle)  # fmt: skip
-    assert result.returncode == 0, result.stderr
     assert f"note: --region: got 100,81,58,40, whole tokens are {REGION}" in result.stderr
     (first,), (new,) = codes(saved), codes(tmp_path / "new.json")
     assert all(inside(i) for i in range(SIDE * SIDE) if new[i] != first[i]) and new != first
@@ -68,9 +66,8 @@ def test_the_rest_is_kept_or_redrawn(
     trace = json.loads((tmp_path / "t.jsonl").read_text().splitlines()[0])
     assert trace["settings"]["region"] == [96, 80, 64, 48]
 
-    result = cli("generate", *words, *part, "--behind", "redraw", "--overwrite", "-o", "redraw.png",
+    ran("generate", *words, *part, "--behind", "redraw", "--overwrite", "-o", "redraw.png",
                  model=demo_bundle)  # fmt: skip
-    assert result.returncode == 0, result.stderr
     (redrawn,) = codes(tmp_path / "new.json")
     assert all(redrawn[i] == first[i] for i in range(SIDE * SIDE) if kept_by_redraw(i))
     # The region alone is the same: both sample it from what lies above and left, by the same numbers, up to the
@@ -80,13 +77,12 @@ def test_the_rest_is_kept_or_redrawn(
 
 
 def test_one_of_several_candidates_is_picked(
-    cli: Cli, demo_bundle: Path, saved: Path, tmp_path: Path
+    cli: Cli, ran: Cli, demo_bundle: Path, saved: Path, tmp_path: Path
 ) -> None:
     words = ("-p", "a blue house in the snow", "--from", saved, "--region", REGION)
 
     def generate(name: str, *arguments: object) -> dict[str, Any]:
-        result = cli("generate", *words, *arguments, "-o", name, model=demo_bundle)
-        assert result.returncode == 0, result.stderr
+        ran("generate", *words, *arguments, "-o", name, model=demo_bundle)
         described: dict[str, Any] = json.loads(texts(tmp_path / name)["lamplighter"])
         return described
 
@@ -109,17 +105,13 @@ def test_one_of_several_candidates_is_picked(
     first = scores.index(max(scores)) == 0
     assert (pixels(tmp_path / "first.png") == pixels(tmp_path / "best.png")) == first
     # The same again by the settings of the image, with the codes that they do not name.
-    again = cli(
-        "generate", "--params-from", "best.png", "--from", saved, "-o", "b.png", model=demo_bundle
-    )
-    assert again.returncode == 0, again.stderr
+    ran("generate", "--params-from", "best.png", "--from", saved, "-o", "b.png", model=demo_bundle)
     assert pixels(tmp_path / "b.png") == pixels(tmp_path / "best.png")
     result = cli("generate", "--params-from", "best.png", "-o", "c.png", model=demo_bundle)
     assert result.returncode == 3 and "give --from CODES" in result.stderr
     # Rows in place of the region.
     rows = ("--from", saved, "--keep-rows", 5, "-o", "rows.png")
-    again = cli("generate", "--params-from", "best.png", *rows, model=demo_bundle)
-    assert again.returncode == 0, again.stderr
+    ran("generate", "--params-from", "best.png", *rows, model=demo_bundle)
     assert "region" not in json.loads(texts(tmp_path / "rows.png")["lamplighter"])
 
 

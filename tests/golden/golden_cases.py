@@ -153,6 +153,11 @@ class Case:
     def weights(self) -> list[Path]:
         return [self.folder / entry["file"] for entry in self.info["weights"]]
 
+    @property
+    def published(self) -> Path:
+        """The folder of published files that it lists."""
+        return self.folder / self.info["weights"][0]["folder"]
+
     def tolerance(self, entry: str, index: int = 0) -> float:
         """The case's tolerance, or a number of its text by its position there."""
         facts = self.info["tolerance"][entry]

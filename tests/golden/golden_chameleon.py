@@ -5,8 +5,6 @@ Sequence 0 is conditional, 1 unconditional; each has positions from 0 at its own
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,25 +30,35 @@ def settings(case: Case) -> dict[str, Any]:
     return {"tokens": tokens, "sizes": ["64x64"], "text_length": 16}
 
 
-def export(out: Path, family: str, model: Path, config: dict[str, Any], *words: object) -> Path:
-    """A bundle of the checkpoint."""
-    file = out.parent / f"{out.name}.json"
-    file.write_text(json.dumps(config), encoding="utf-8")
-    command = ("models.export", family, "--model", model, "--config", file, "--out", out, *words)
-    engine.run(sys.executable, "-m", *command)
-    return out
-
-
 def adjacent(heads: Tensor) -> Tensor:
     """Keys [..., D] of a Hugging Face layout with the features of a pair side by side."""
     return adjacent_pairs(heads.movedim(-1, 0), 1).movedim(0, -1)
+
+
+def assert_cache(case: Case, keys: str, values: str, cache: Tensor, allowed: str | float) -> None:
+    """cache [layers,2,...]: keys after the rotation, recorded in a Hugging Face layout, and values."""
+    if isinstance(allowed, str):
+        allowed = case.tolerance(allowed)
+    engine.assert_close(keys, cache[:, 0], adjacent(case.tensors[keys]), allowed)
+    engine.assert_recorded(case, values, cache[:, 1], allowed)
+
+
+def assert_sizes(config: Any, facts: dict[str, Any], **more: str) -> None:
+    """Sizes of a decoder by their recorded names; config.json may leave some out."""
+    names = {
+        "dim": "hidden_size", "n_layer": "layers", "n_head": "heads", "n_kv_head": "kv_heads",
+        "head_dim": "head_dim", "ffn_dim": "ffn_size", "norm_eps": "rms_norm_eps", "rope_base": "rope_theta",
+    }  # fmt: skip
+    for own, name in {**names, **more}.items():
+        if name in facts:
+            assert getattr(config, own) == facts[name], name
 
 
 class Target:
     """A bundle's target with a cache of several sequences."""
 
     def __init__(self, bundle: Path, sequences: int, slots: int) -> None:
-        manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+        manifest = engine.manifest(bundle)
         self.tokens, shape = manifest["tokens"], manifest["cache"]
         self.prompt = manifest["prompt"]
         self.module = engine.load_module(bundle, "target")
@@ -91,6 +99,15 @@ class Target:
         hidden = self.run(ids, (self.starts + self.lengths)[:, None])
         self.lengths = self.lengths + 1
         return hidden[:, 0]
+
+    def layers(self, prompts: Tensor, count: int) -> Tensor:
+        """What the first blocks get, for drafters that read inner layers: ids [S,R] -> [count,S,R,H]."""
+        positions = torch.arange(prompts.shape[1]).expand_as(prompts).contiguous()
+        empty, x = torch.empty(0, dtype=torch.int64), self.module.embed(prompts)
+        _, features = self.module.forward_features(
+            x, positions, empty, self.lengths, self.cache, torch.arange(count)
+        )
+        return features.unflatten(-1, (count, -1)).permute(2, 0, 1, 3)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden [...,H] -> [...,V] of the image ids."""

@@ -5,7 +5,6 @@ Shapes: R rows, H width of features, V ids, W expanded nodes of a level, k child
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +82,7 @@ class Drafting:
 
     @classmethod
     def load(cls, bundle: Path, name: str) -> Drafting:
-        manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+        manifest = engine.manifest(bundle)
         entry, tokens = manifest["drafters"][name], manifest["tokens"]
         shape = (1, 2, 2, entry["kv_heads"], entry["max_length"], entry["head_dim"])
         codes = range(tokens["first_image_id"], tokens["first_image_id"] + tokens["codebook_size"])

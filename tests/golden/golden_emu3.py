@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from golden_chameleon import Target
 from torch import Tensor
 
 TEXT_LENGTH = 200
-METHODS = (("ar",), ("sjd",), ("ngram",))  # exact ones, at temperature 0
 
 
 def cell(case: Case) -> int:
@@ -31,16 +29,10 @@ def size(case: Case, run: dict[str, Any]) -> tuple[int, int]:
 
 
 def export(case: Case, folder: Path) -> Path:
-    """A bundle in fp32."""
-    sizes = dict.fromkeys(f"{w}x{h}" for w, h in (size(case, run) for run in case.info["runs"]))
-    config = {"sizes": list(sizes), "text_length": TEXT_LENGTH}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    words = ["--model", case.folder / "model", "--config", folder / "config.json"]
-    if (case.folder / "vq").is_dir():
-        words += ["--vq", case.folder / "vq"]
-    command = ("models.export", "emu3", *words, "--dtype", "fp32", "--out", folder / "bundle")
-    engine.run(sys.executable, "-m", *command)
-    return folder / "bundle"
+    images = engine.images_of((size(case, run) for run in case.info["runs"]), TEXT_LENGTH)
+    vq = case.folder / "vq" if (case.folder / "vq").is_dir() else None
+    words, model = ("--dtype", "fp32"), case.folder / "model"
+    return engine.export(folder / "bundle", "emu3", images, *words, model=model, vq=vq)
 
 
 def check_prompts(case: Case, bundle: Path) -> None:
@@ -49,17 +41,14 @@ def check_prompts(case: Case, bundle: Path) -> None:
          "width": size(case, run)[0], "height": size(case, run)[1]}
         for run in case.info["runs"]
     ]  # fmt: skip
-    lines = "".join(json.dumps(request) + "\n" for request in requests)
-    found = engine.run(engine.BUILD / "golden_prompts", bundle, stdin=lines).splitlines()
-    for run, line in zip(case.info["runs"], found, strict=True):
-        ids = json.loads(line)
-        assert ids["ids"] == case.tensors[f"{run['run']}.ids"].tolist(), run["run"]
-        assert ids["unconditional"] == case.tensors[f"{run['run']}.negative_ids"].tolist()
+    for run, found in zip(case.info["runs"], engine.encode(bundle, *requests), strict=True):
+        assert found["ids"] == case.tensors[f"{run['run']}.ids"].tolist(), run["run"]
+        assert found["unconditional"] == case.tensors[f"{run['run']}.negative_ids"].tolist()
 
 
-def check_frame(case: Case, bundle: Path) -> None:
+def check_grids(case: Case, bundle: Path) -> None:
     """What the engine forces around the codes is what the recorded program allows there."""
-    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+    manifest = engine.manifest(bundle)
     for run in case.info["runs"]:
         width, height = size(case, run)
         (grid,) = (g for g in manifest["grids"] if (g["width"], g["height"]) == (width, height))
@@ -97,9 +86,8 @@ def check_logits(case: Case, bundle: Path) -> None:
         hidden = [torch.stack([rows[-1] for rows in target.prefill(pair)])]
         hidden += [target.step(token) for token in tokens[:-1]]
         logits = target.logits(torch.stack(hidden, 1))
-        allowed = case.info["tolerance"]["logits"]
         for got, half in zip(logits, ("logits", "negative_logits"), strict=True):
-            engine.assert_close(f"{name} {half}", got, case.tensors[f"{name}.{half}"], allowed)
+            engine.assert_recorded(case, f"{name}.{half}", got, "logits")
         if case.has(f"{name}.scores"):
             check_scores(case, run, logits)
 
@@ -119,12 +107,10 @@ def check_codes(case: Case, bundle: Path, folder: Path, method: tuple[object, ..
     """Codes and pixels of greedy images by the program."""
     for run in (run for run in case.info["runs"] if not run["top_k"]):
         width, height = size(case, run)
-        engine.run(
-            engine.BUILD / "lamplighter", "generate", "-m", bundle, "-q", "--overwrite",
-            "-p", run["prompt"], "--negative-prompt", run["negative_prompt"], "-W", width, "-H", height,
-            "--cfg-scale", run["guidance"], "--temperature", 0, "--dtype", "fp32", "--device", "cpu",
-            "--threads", 1, "-o", folder / "image.png", "--save-codes", folder / "codes.json",
-            "--method", *method,
+        engine.generate(
+            bundle, "-p", run["prompt"], "--negative-prompt", run["negative_prompt"], "-W", width, "-H", height,
+            "--cfg-scale", run["guidance"], "-o", folder / "image.png",
+            "--save-codes", folder / "codes.json", "--method", *method,
         )  # fmt: skip
         (image,) = json.loads((folder / "codes.json").read_text(encoding="utf-8"))["images"]
         assert image["codes"] == codes_of(case, run, bundle).flatten().tolist(), run["run"]
@@ -136,16 +122,6 @@ def check_levels(case: Case, run: dict[str, Any], bundle: Path, got: Tensor) -> 
     """Bytes, and the floats that they are made of."""
     image = engine.load_module(bundle, "image_decoder").decode(codes_of(case, run, bundle)[None])[0]
     name, allowed = run["run"], case.info["tolerance"]["image"]
-    engine.assert_close(name, image, case.tensors[f"{name}.image"], allowed)
+    engine.assert_recorded(case, f"{name}.image", image, allowed)
     levels = case.tensors[f"{name}.levels"].permute(1, 2, 0)
     pixels.assert_truncated(name, got, levels, image, 127.5 * allowed)
-
-
-def check(case: Case, folder: Path) -> None:
-    """All of it."""
-    bundle = export(case, folder)
-    check_prompts(case, bundle)
-    check_frame(case, bundle)
-    check_logits(case, bundle)
-    for method in METHODS:
-        check_codes(case, bundle, folder, method)

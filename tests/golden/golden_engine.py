@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from golden_cases import Case
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -29,13 +31,28 @@ def run(*command: object, stdin: str = "") -> str:
     return done.stdout
 
 
-def export(out: Path, config: dict[str, Any], **parts: Path) -> Path:
-    """A bundle of official checkpoints, given as gpt=, vq=, t5=; config as in case.json."""
+def export(
+    out: Path, family: str, config: dict[str, Any], *words: object, **parts: Path | None
+) -> Path:
+    """A bundle of published files, given as model=, gpt=, vq=, ...; config as the exporters' --config."""
     file = out.parent / f"{out.name}.json"
     file.write_text(json.dumps(config), encoding="utf-8")
-    options = [word for name, path in parts.items() for word in (f"--{name}", path)]
-    run(sys.executable, "-m", "models.export", "llamagen", *options, "--config", file, "--out", out)
+    paths = [word for name, path in parts.items() if path for word in (f"--{name}", path)]
+    command = ("models.export", family, *paths, "--config", file, "--out", out, *words)
+    run(sys.executable, "-m", *command)
     return out
+
+
+def images_of(sizes: Iterable[tuple[int, int]], text_length: int) -> dict[str, Any]:
+    """config of a bundle with images of sizes (width, height), in pixels."""
+    return {
+        "sizes": [f"{w}x{h}" for w, h in dict.fromkeys(sizes)],
+        "text_length": text_length,
+    }
+
+
+def manifest(bundle: Path) -> dict[str, Any]:
+    return dict(json.loads((bundle / "manifest.json").read_text(encoding="utf-8")))
 
 
 def attach_drafter(bundle: Path, name: str, drafter: Path, **options: Path) -> dict[str, Any]:
@@ -43,8 +60,30 @@ def attach_drafter(bundle: Path, name: str, drafter: Path, **options: Path) -> d
     words = [word for key, path in options.items() for word in (f"--{key}", path)]
     command = ("--bundle", bundle, "--name", name, "--drafter", drafter, *words)
     run(sys.executable, "-m", "models.export", "drafter", *command)
-    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
-    return dict(manifest["drafters"][name])
+    return dict(manifest(bundle)["drafters"][name])
+
+
+def encode(bundle: Path, *requests: dict[str, Any]) -> list[dict[str, Any]]:
+    """Prompts of requests in a bundle: ids and unconditional."""
+    lines = "".join(json.dumps(request) + "\n" for request in requests)
+    found = [
+        json.loads(line) for line in run(BUILD / "golden_prompts", bundle, stdin=lines).splitlines()
+    ]
+    assert len(found) == len(requests)
+    return found
+
+
+def generate(bundle: Path, *words: object) -> None:
+    """A greedy image by the program."""
+    run(
+        BUILD / "lamplighter", "generate", "-m", bundle, "-q", "--overwrite", "--temperature", 0,
+        "--dtype", "fp32", "--device", "cpu", "--threads", 1, *words,
+    )  # fmt: skip
+
+
+def check(bundle: Path) -> None:
+    """The program compares the bundle with its checksums and recorded results."""
+    run(BUILD / "lamplighter", "check", bundle, "--device", "cpu")
 
 
 def tokenize(tokenizer: Path, requests: list[dict[str, object]]) -> list[dict[str, Any]]:
@@ -123,6 +162,13 @@ def largest_difference(got: Tensor, expected: Tensor) -> float:
 def assert_close(what: str, got: Tensor, expected: Tensor, tolerance: float) -> None:
     difference = largest_difference(got, expected)
     assert difference <= tolerance, f"{what}: differs by {difference:.3g}, allowed {tolerance:g}"
+
+
+def assert_recorded(case: Case, name: str, got: Tensor, allowed: str | float) -> None:
+    """As the case has it, within a tolerance or the one of that name."""
+    if isinstance(allowed, str):
+        allowed = case.tolerance(allowed)
+    assert_close(f"{case.name} {name}", got, case.tensors[name], allowed)
 
 
 def assert_same_support(what: str, got: Tensor, expected: Tensor) -> None:

@@ -6,7 +6,6 @@ Shapes: T prompt positions, N tree nodes (the root first), V ids, H width of fea
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +78,7 @@ class Replay:
 
     def __init__(self, bundle: Path, drafter: str, features: Tensor, warper: Warper) -> None:
         """features [1,n,C]: of the prompt without padding."""
-        manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+        manifest = engine.manifest(bundle)
         shape = manifest["cache"]
         self.warper, self.valid = warper, features.shape[1]
         self.length = int(manifest["prompt"]["length"])

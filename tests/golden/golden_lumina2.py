@@ -35,12 +35,8 @@ def export(
     return out
 
 
-def manifest(bundle: Path) -> dict[str, Any]:
-    return json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
-
-
 def grid_of(bundle: Path, width: int, height: int) -> dict[str, Any]:
-    grids = manifest(bundle)["grids"]
+    grids = engine.manifest(bundle)["grids"]
     return next(g for g in grids if (g["width"], g["height"]) == (width, height))
 
 
@@ -55,7 +51,7 @@ def image_ids(grid: dict[str, Any], codes: list[int], first: int) -> list[int]:
 
 def codes_of(bundle: Path, ids: Tensor) -> Tensor:
     """The codes among ids."""
-    tokens = manifest(bundle)["tokens"]
+    tokens = engine.manifest(bundle)["tokens"]
     codes = ids - tokens["first_image_id"]
     return codes[(codes >= 0) & (codes < tokens["codebook_size"])]
 

@@ -10,14 +10,14 @@ reads images.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import recording
 import torch
-from safetensors.torch import load_file, save_file
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken
 from torch import Tensor
 from transformers import (
     AutoTokenizer,
@@ -26,7 +26,6 @@ from transformers import (
     Emu3ImageProcessor,
     Emu3Processor,
 )
-from write_case import run_recorder, write_case
 
 CAPTIONS = (
     "a red boat on the sea",
@@ -41,7 +40,6 @@ SPECIAL = {
 NAMED = {"bos_token": "<|extra_203|>", "eos_token": "<|extra_204|>", "pad_token": "<|endoftext|>"}
 ROW_END = "<|extra_200|>"
 TOLERANCE = {"logits": 1e-4, "image": 1e-4, "probabilities": 1e-4}
-State = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -89,15 +87,8 @@ SHAPES = {
 
 def write_tokenizer(folder: Path, shape: Shape) -> None:
     """A byte-level tokenizer in the form of transformers' converted one."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=shape.text_pieces,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator([*CAPTIONS, *NEGATIVES, "90*90 12*34 " * 5] * 3, trainer)
+    texts = [*CAPTIONS, *NEGATIVES, "90*90 12*34 " * 5] * 3
+    tokenizer = recording.byte_level(texts, shape.text_pieces)
     codes = [f"<|visual token {code:06d}|>" for code in range(shape.codes)]
     names = [*NAMED.values(), ROW_END, *SPECIAL.values(), *codes]
     tokenizer.add_special_tokens(
@@ -109,8 +100,7 @@ def write_tokenizer(folder: Path, shape: Shape) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
 
 
-def draw(shape: Shape, vocabulary: dict[str, int], seed: int) -> Emu3ForConditionalGeneration:
-    """A model with weights that bf16 holds."""
+def make_model(shape: Shape, vocabulary: dict[str, int], seed: int) -> Emu3ForConditionalGeneration:
     ids = {name.replace("token", "token_id"): vocabulary[tag] for name, tag in NAMED.items()}
     text = {
         "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -122,38 +112,7 @@ def draw(shape: Shape, vocabulary: dict[str, int], seed: int) -> Emu3ForConditio
         "num_res_blocks": 1, "attn_resolutions": [1], "hidden_size": 32, **shape.vq,
     }  # fmt: skip
     config = Emu3Config(text_config=text, vq_config=vq, vocabulary_map=vocabulary)
-    model = Emu3ForConditionalGeneration(config).eval()
-    random = torch.Generator().manual_seed(seed)
-    for name, tensor in sorted(model.state_dict().items()):
-        if tensor.is_floating_point():
-            tensor.copy_(drawn(name, tensor, random).bfloat16().float())
-    return model
-
-
-def drawn(name: str, tensor: Tensor, random: torch.Generator) -> Tensor:
-    """Numbers that keep the size of what passes, so that no part can be left out unseen."""
-    noise = torch.randn(tensor.shape, generator=random)
-    if name.endswith("running_var"):
-        return 0.5 + noise.abs()
-    if "embed" in name:
-        return noise
-    if tensor.dim() > 1:
-        return noise * tensor[0].numel() ** -0.5
-    is_scale = "norm" in name and name.endswith("weight")
-    return (1.0 if is_scale else 0.0) + 0.1 * noise
-
-
-def save_model(folder: Path, model: Emu3ForConditionalGeneration) -> None:
-    """In bf16, without the half of the image tokenizer that reads images."""
-    model.save_pretrained(folder)
-    state = load_file(folder / "model.safetensors")
-    unused = ("vqmodel.encoder.", "vqmodel.quant_conv.")
-    kept = {
-        name: tensor.bfloat16() if tensor.is_floating_point() else tensor
-        for name, tensor in state.items()
-        if not name.startswith(unused)
-    }
-    save_file(kept, folder / "model.safetensors", {"format": "pt"})
+    return recording.draw(Emu3ForConditionalGeneration(config), seed)
 
 
 def allowed(
@@ -184,8 +143,8 @@ class Recorder:
         images = Emu3ImageProcessor(image_mean=half, image_std=half)
         self.processor = Emu3Processor(images, self.tokenizer)
         self.vocabulary = self.tokenizer.get_vocab()
-        self.model = draw(shape, self.vocabulary, seed)
-        save_model(folder, self.model)
+        self.model = make_model(shape, self.vocabulary, seed)
+        recording.save_model(folder, self.model, ("vqmodel.encoder.", "vqmodel.quant_conv."))
         names = [f"<|visual token {code:06d}|>" for code in range(shape.codes)]
         self.codes = torch.tensor([self.vocabulary[name] for name in names])
 
@@ -198,8 +157,6 @@ class Recorder:
         return found["input_ids"]
 
     def generate(self, pair: tuple[Tensor, Tensor], rows: int, columns: int, top_k: int) -> Any:
-        count = rows * (columns + 1) + 3
-        sampling = {"do_sample": True, "top_k": top_k} if top_k else {"do_sample": False}
         return self.model.generate(
             pair[0],
             attention_mask=torch.ones_like(pair[0]),
@@ -207,11 +164,7 @@ class Recorder:
             negative_prompt_attention_mask=torch.ones_like(pair[1]),
             guidance_scale=self.shape.guidance,
             prefix_allowed_tokens_fn=allowed(self.vocabulary, rows, columns),
-            max_new_tokens=count,
-            min_new_tokens=count,
-            return_dict_in_generate=True,
-            output_scores=True,
-            **sampling,
+            **recording.generation(rows * (columns + 1) + 3, top_k),
         )
 
     def logits(self, prompt: Tensor, tokens: Tensor) -> Tensor:
@@ -219,29 +172,21 @@ class Recorder:
         ids = torch.cat([prompt[0], tokens])[None]
         return self.model(ids).logits[0, prompt.shape[1] - 1 : -1][:, self.codes]
 
-    def runs(self) -> Iterator[tuple[dict[str, Any], State]]:
-        texts = [
-            (*pair, grid)
+    def runs(self) -> recording.Runs:
+        requests = (
+            {"prompt": prompt, "negative_prompt": negative, "grid": grid, "guidance": self.shape.guidance}
             for grid in self.shape.grids
-            for pair in zip(CAPTIONS, NEGATIVES, strict=True)
-        ]
-        for number, (prompt, negative, grid) in enumerate(texts):
-            for top_k in (0, self.shape.top_k)[: 2 if number == 0 else 1]:
-                name = f"{'sampled' if top_k else 'greedy'}_{number}"
-                facts = {"run": name, "prompt": prompt, "negative_prompt": negative,
-                         "grid": grid, "guidance": self.shape.guidance, "top_k": top_k}  # fmt: skip
-                tensors, margin = self.run(prompt, negative, grid, top_k)
-                yield facts | {"margin": margin}, {f"{name}.{k}": v for k, v in tensors.items()}
+            for prompt, negative in zip(CAPTIONS, NEGATIVES, strict=True)
+        )  # fmt: skip
+        return recording.runs_of(requests, self.shape.top_k, self.run)
 
-    def run(
-        self, prompt: str, negative: str, grid: tuple[int, int], top_k: int
-    ) -> tuple[State, float]:
-        """Tensors, and the least distance of a score from the second best one."""
-        pair = self.prompt(prompt, *grid), self.prompt(negative, *grid)
+    def run(self, request: recording.Facts, top_k: int) -> tuple[recording.Facts, recording.State]:
+        grid = request["grid"]
+        texts = request["prompt"], request["negative_prompt"]
+        pair = self.prompt(texts[0], *grid), self.prompt(texts[1], *grid)
         result = self.generate(pair, *grid, top_k)
         tokens = result.sequences[0, pair[0].shape[1] :]
         scores = torch.cat(list(result.scores))[:, self.codes]
-        best = scores[scores.isfinite().any(-1)].topk(2).values
         pixels = self.model.decode_image_tokens(
             image_tokens=tokens[None], height=grid[0], width=grid[1]
         )
@@ -253,7 +198,7 @@ class Recorder:
         }  # fmt: skip
         if top_k:
             tensors["scores"] = scores
-        return tensors, float((best[:, 0] - best[:, 1]).min())
+        return {"margin": recording.least_margin(scores)}, tensors
 
 
 @torch.inference_mode()
@@ -261,8 +206,8 @@ def record(out: Path, shape: Shape, seed: int) -> None:
     torch.manual_seed(seed)
     runs = Recorder(out / "model", shape, seed).runs()
     component = "Emu3 from captions to pixels: processor, generate() with allowed ids, decoder"
-    write_case(out, component, shape, seed, runs, TOLERANCE)
+    recording.write_case(out, component, shape, seed, runs, TOLERANCE)
 
 
 if __name__ == "__main__":
-    run_recorder(__doc__.splitlines()[0], SHAPES, record)
+    recording.run_recorder(__doc__.splitlines()[0], SHAPES, record)

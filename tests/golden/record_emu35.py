@@ -14,7 +14,6 @@ import base64
 import contextlib
 import importlib
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -22,9 +21,9 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import recording
 import torch
 from omegaconf import OmegaConf
-from safetensors.torch import load_file, save_file
 from src.emu3p5 import Emu3Config, Emu3ForCausalLM
 from src.tokenizer_emu3_ibq import tokenization_emu3
 from src.utils import generation_utils, logits_processor
@@ -33,7 +32,6 @@ from tiktoken._educational import bpe_train
 from torch import Tensor
 from transformers import GenerationConfig
 from transformers.generation import LogitsProcessorList
-from write_case import run_recorder, write_case
 
 CAPTIONS = (
     "a red boat on the sea",
@@ -50,7 +48,6 @@ CONSTANTS = {
 TOLERANCE = {"logits": 1e-4, "image": 1e-4, "probabilities": 1e-4}
 CODEBOOK_WIDTH = 256  # the program's
 HEAD_NORMS = ("q_norm.weight", "k_norm.weight")
-State = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -117,26 +114,6 @@ def write_tokenizer(folder: Path, shape: Shape, texts: str) -> Any:
     return tokenizer
 
 
-def drawn(name: str, tensor: Tensor, random: torch.Generator) -> Tensor:
-    """Numbers that keep the size of what passes, so that no part can be left out unseen."""
-    noise = torch.randn(tensor.shape, generator=random)
-    if "embed" in name:
-        return noise
-    if tensor.dim() > 1:
-        return noise * tensor[0].numel() ** -0.5
-    is_scale = "norm" in name and name.endswith("weight")
-    spread = 0.4 if name.endswith(HEAD_NORMS) else 0.1
-    return (1.0 if is_scale else 0.0) + spread * noise
-
-
-def draw(model: torch.nn.Module, seed: int) -> Any:
-    """The model with weights that bf16 holds."""
-    random = torch.Generator().manual_seed(seed)
-    for name, tensor in sorted(model.state_dict().items()):
-        tensor.copy_(drawn(name, tensor, random).bfloat16().float())
-    return model.eval()
-
-
 def make_network(folder: Path, shape: Shape, tokenizer: Any, seed: int) -> Emu3ForCausalLM:
     """The network, and its folder in bf16."""
     special = tokenizer.special_tokens
@@ -147,10 +124,8 @@ def make_network(folder: Path, shape: Shape, tokenizer: Any, seed: int) -> Emu3F
     ids = {"pad_token_id": special["<|endoftext|>"], "bos_token_id": special[CONSTANTS["BOS"]],
            "eos_token_id": special[CONSTANTS["EOS"]]}  # fmt: skip
     config = Emu3Config(vocab_size=len(tokenizer), attn_implementation="eager", **text, **ids)
-    model = draw(Emu3ForCausalLM(config), seed)
-    model.save_pretrained(folder)
-    state = {k: v.bfloat16() for k, v in load_file(folder / "model.safetensors").items()}
-    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    model = recording.draw(Emu3ForCausalLM(config), seed, wide=HEAD_NORMS)
+    recording.save_model(folder, model)
     return model
 
 
@@ -166,7 +141,7 @@ def make_image_tokenizer(folder: Path, shape: Shape, seed: int) -> IBQ:
         "beta": 0.25,
         "ddconfig": network,
     }
-    model = draw(IBQ(**settings), seed + 1)
+    model = recording.draw(IBQ(**settings), seed + 1, wide=HEAD_NORMS)
     folder.mkdir()
     OmegaConf.save(OmegaConf.create(settings), folder / "config.yaml")
     unused = ("encoder.", "quant_conv.")
@@ -232,26 +207,22 @@ class Recorder:
         ids = torch.cat([prompt, tokens])[None]
         return self.network(ids, use_cache=False).logits[0, len(prompt) - 1 : -1][:, self.codes]
 
-    def runs(self) -> Iterator[tuple[dict[str, Any], State]]:
-        texts = [(caption, grid) for grid in self.shape.grids for caption in CAPTIONS]
-        for number, (prompt, grid) in enumerate(texts):
-            for top_k in (0, self.shape.top_k)[: 2 if number == 0 else 1]:
-                name = f"{'sampled' if top_k else 'greedy'}_{number}"
-                facts = {"run": name, "prompt": prompt, "negative_prompt": "",
-                         "grid": grid, "guidance": self.shape.guidance, "top_k": top_k}  # fmt: skip
-                tensors, margin = self.run(prompt, grid, bool(top_k))
-                yield facts | {"margin": margin}, {f"{name}.{k}": v for k, v in tensors.items()}
+    def runs(self) -> recording.Runs:
+        requests = (
+            {"prompt": prompt, "negative_prompt": "", "grid": grid, "guidance": self.shape.guidance}
+            for grid in self.shape.grids
+            for prompt in CAPTIONS
+        )
+        return recording.runs_of(requests, self.shape.top_k, self.run)
 
-    def run(self, prompt: str, grid: tuple[int, int], sampled: bool) -> tuple[State, float]:
-        """Tensors, and the least distance of a score from the second best one."""
-        rows, columns = grid
+    def run(self, request: recording.Facts, top_k: int) -> tuple[recording.Facts, recording.State]:
+        rows, columns = request["grid"]
         count = rows * (columns + 1)
-        result, other = self.generate(prompt, rows, columns, sampled)
+        result, other = self.generate(request["prompt"], rows, columns, bool(top_k))
         ids, tokens = result.sequences[0][:-count], result.sequences[0][-count:]
         other = other[: 1 - count]  # the last token is not fed
         assert other[-1] == ids[-1] == logits_processor.IMG and tokens[-1] == logits_processor.EOI
         scores = torch.cat(list(result.scores))[-count:, self.codes]
-        best = scores[scores.isfinite().any(-1)].topk(2).values
         codes = tokens.view(rows, columns + 1)[:, :-1] - self.codes[0]
         pixels = self.vq.decode_code(codes[None], shape=(1, rows, columns, CODEBOOK_WIDTH))
         text = self.tokenizer.decode(tokens)
@@ -263,9 +234,9 @@ class Recorder:
             "logits": self.logits(ids, tokens), "negative_logits": self.logits(other, tokens),
             "image": pixels[0], "levels": levels.float(),
         }  # fmt: skip
-        if sampled:
+        if top_k:
             tensors["scores"] = scores
-        return tensors, float((best[:, 0] - best[:, 1]).min())
+        return {"margin": recording.least_margin(scores)}, tensors
 
 
 @torch.inference_mode()
@@ -275,8 +246,8 @@ def record(out: Path, shape: Shape, seed: int) -> None:
     component = (
         "Emu3.5 from captions to pixels: prompts, generate() with its logits processor, decoder"
     )
-    write_case(out, component, shape, seed, runs, TOLERANCE)
+    recording.write_case(out, component, shape, seed, runs, TOLERANCE)
 
 
 if __name__ == "__main__":
-    run_recorder(__doc__.splitlines()[0], SHAPES, record)
+    recording.run_recorder(__doc__.splitlines()[0], SHAPES, record)

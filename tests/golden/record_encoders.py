@@ -19,20 +19,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import recording
 import torch
 import torch.nn.functional as F
 import transformers
-from record_emu3 import drawn
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import Emu3Config, JanusVQVAEConfig
 from transformers.models.emu3.modeling_emu3 import Emu3VQVAE
 from transformers.models.janus.modeling_janus import JanusVQVAE
-from write_case import write_case
 
 CASES = Path(__file__).parent / "cases"
 TOLERANCE = {"latents": 1e-4, "margin": 1e-4}
-State = dict[str, Tensor]
 
 
 def draw(model: nn.Module, parts: tuple[str, ...], seed: int) -> None:
@@ -40,12 +38,12 @@ def draw(model: nn.Module, parts: tuple[str, ...], seed: int) -> None:
     random = torch.Generator().manual_seed(seed)
     for name, tensor in sorted(named(model, parts, None).items()):
         if tensor.is_floating_point():
-            tensor.copy_(drawn(name, tensor, random).bfloat16().float())
+            tensor.copy_(recording.drawn(name, tensor, random).bfloat16().float())
 
 
 def named(
     model: nn.Module, parts: tuple[str, ...], dtype: torch.dtype | None = torch.bfloat16
-) -> State:
+) -> recording.State:
     """The tensors under these names, in this precision or as they are."""
     state = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(parts)}
     return {
@@ -54,7 +52,7 @@ def named(
     }
 
 
-def complete(model: nn.Module, state: State, drawn_parts: tuple[str, ...]) -> None:
+def complete(model: nn.Module, state: recording.State, drawn_parts: tuple[str, ...]) -> None:
     """Loads a decoder and a codebook; all that is missing has to be drawn."""
     result = model.load_state_dict({k: v.float() for k, v in state.items()}, strict=False)
     odd = [name for name in result.missing_keys if not name.startswith(drawn_parts)]
@@ -111,7 +109,7 @@ class Janus:
         official = sys.modules["vq_model"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(official)
         prefix, parts = "gen_vision_model.", ("encoder.", "quant_conv.")
-        state: State = {}
+        state: recording.State = {}
         for path in (CASES / self.base / "model").glob("*.bin"):
             state |= {
                 k.removeprefix(prefix): v
@@ -222,7 +220,7 @@ def image(width: int, height: int, cell: int, seed: int) -> Tensor:
     return ((soft[0] + noise).clamp(0, 1) * 255).round().byte()
 
 
-def runs(encoder: Any, seed: int) -> Iterator[tuple[dict[str, Any], State]]:
+def runs(encoder: Any, seed: int) -> Iterator[tuple[dict[str, Any], recording.State]]:
     for number, (width, height) in enumerate(encoder.sizes):
         pixels = image(width, height, encoder.cell, seed + number)
         latents, codes, margin, facts = encoder.encode(pixels.float()[None] / 255 * 2 - 1)
@@ -242,7 +240,7 @@ def record(out: Path, family: str, seed: int, source: Path | None) -> None:
     encoder = FAMILIES[family](out, seed, source)
     component = f"the image encoder of {family}: pixels, latents, codes"
     base = {"completes": encoder.base}
-    write_case(out, component, base, seed, runs(encoder, seed), TOLERANCE, encoder.source)
+    recording.write_case(out, component, base, seed, runs(encoder, seed), TOLERANCE, encoder.source)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,13 @@ images.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import recording
 import torch
-from safetensors.torch import load_file, save_file
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Tokenizer
 from torch import Tensor
 from transformers import (
     AutoTokenizer,
@@ -26,21 +25,15 @@ from transformers import (
     GlmImageImageProcessorPil,
     GlmImageProcessor,
 )
-from write_case import run_recorder, write_case
 
 CAPTIONS = (
     "a red boat on the sea",
     "  Ein süßer Käfer, 35mm photo\n",
     "two dogs 🐕 and <eop> 2024",
 )
-SPLIT = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
-    r"\s*[\r\n]+|\s+(?!\S)|\s+"
-)
 NAMED = {"image_token": "<|image|>", "grid_bos_token": "<sop>", "grid_eos_token": "<eop>"}
 PAD = "<|endoftext|>"
 TOLERANCE = {"logits": 1e-4, "probabilities": 1e-4}
-State = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -80,20 +73,8 @@ SHAPES = {
 
 def write_tokenizer(folder: Path, shape: Shape) -> None:
     """A byte-level tokenizer whose first ids are codes, as the published one's are."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(SPLIT), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=shape.text_pieces,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator([*CAPTIONS, "36 24 19 13 " * 5] * 3, trainer)
+    texts = [*CAPTIONS, "36 24 19 13 " * 5] * 3
+    tokenizer = recording.byte_level(texts, shape.text_pieces, recording.SPLIT)
     content = json.loads(tokenizer.to_str())
     codes = [f"<|dit_token_{code}|>" for code in range(shape.codes + shape.more_ids)]
     pieces = content["model"]["vocab"]
@@ -112,8 +93,9 @@ def write_tokenizer(folder: Path, shape: Shape) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
 
 
-def draw(shape: Shape, vocabulary: dict[str, int], seed: int) -> GlmImageForConditionalGeneration:
-    """A model with weights that bf16 holds."""
+def make_model(
+    shape: Shape, vocabulary: dict[str, int], seed: int
+) -> GlmImageForConditionalGeneration:
     rope = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
             "mrope_section": [1, 2, 1], **shape.rope}  # fmt: skip
     text = {
@@ -130,37 +112,7 @@ def draw(shape: Shape, vocabulary: dict[str, int], seed: int) -> GlmImageForCond
         image_start_token_id=shape.codes,
         image_end_token_id=shape.codes + 1,
     )  # fmt: skip
-    model = GlmImageForConditionalGeneration(config).eval()
-    random = torch.Generator().manual_seed(seed)
-    for name, tensor in sorted(model.state_dict().items()):
-        if tensor.is_floating_point():
-            tensor.copy_(drawn(name, tensor, random).bfloat16().float())
-    return model
-
-
-def drawn(name: str, tensor: Tensor, random: torch.Generator) -> Tensor:
-    """Numbers that keep the size of what passes, so that no part can be left out unseen."""
-    noise = torch.randn(tensor.shape, generator=random)
-    if "embed" in name:
-        return noise
-    if tensor.dim() > 1:
-        return noise * tensor[0].numel() ** -0.5
-    is_scale = "norm" in name and name.endswith("weight")
-    return (1.0 if is_scale else 0.0) + (0.1 if is_scale else 0.4) * noise
-
-
-def save_model(folder: Path, model: GlmImageForConditionalGeneration) -> None:
-    """In bf16, without what reads images."""
-    model.save_pretrained(folder)
-    state = load_file(folder / "model.safetensors")
-    kept = {
-        name: tensor.bfloat16()
-        for name, tensor in state.items()
-        if not name.startswith(("model.visual.", "model.vqmodel."))
-    }
-    save_file(kept, folder / "model.safetensors", {"format": "pt"})
-    sampling = {"do_sample": True, "temperature": 0.9, "top_p": 0.75}
-    (folder / "generation_config.json").write_text(json.dumps(sampling))
+    return recording.draw(GlmImageForConditionalGeneration(config), seed, wide=("bias",))
 
 
 class Recorder:
@@ -170,8 +122,11 @@ class Recorder:
         write_tokenizer(folder / "processor", shape)
         self.shape, self.tokenizer = shape, AutoTokenizer.from_pretrained(folder / "processor")
         self.processor = GlmImageProcessor(GlmImageImageProcessorPil(), self.tokenizer)
-        self.model = draw(shape, self.tokenizer.get_vocab(), seed)
-        save_model(folder / "vision_language_encoder", self.model)
+        self.model = make_model(shape, self.tokenizer.get_vocab(), seed)
+        model = folder / "vision_language_encoder"
+        recording.save_model(model, self.model, ("model.visual.", "model.vqmodel."))
+        sampling = {"do_sample": True, "temperature": 0.9, "top_p": 0.75}
+        (model / "generation_config.json").write_text(json.dumps(sampling))
 
     def inputs(self, text: str) -> dict[str, Tensor]:
         rows, columns = self.shape.grid
@@ -180,48 +135,33 @@ class Recorder:
         )
         return dict(found)
 
-    def allowed(self) -> Callable[[int, Tensor], list[int]]:
-        codes = list(range(self.shape.codes))
-        return lambda _, ids: codes
-
     def generate(self, inputs: dict[str, Tensor], count: int, top_k: int) -> Any:
-        sampling = {"do_sample": True, "top_k": top_k} if top_k else {"do_sample": False}
+        codes = list(range(self.shape.codes))
         return self.model.generate(
             **inputs,
-            prefix_allowed_tokens_fn=self.allowed(),
-            max_new_tokens=count,
-            min_new_tokens=count,
-            return_dict_in_generate=True,
-            output_scores=True,
+            prefix_allowed_tokens_fn=lambda _, __: codes,
             output_logits=True,
-            **sampling,
+            **recording.generation(count, top_k),
         )
 
-    def runs(self) -> Iterator[tuple[dict[str, Any], State]]:
-        for number, prompt in enumerate(CAPTIONS):
-            for top_k in (0, self.shape.top_k)[: 2 if number == 0 else 1]:
-                name = f"{'sampled' if top_k else 'greedy'}_{number}"
-                tensors, margin = self.run(prompt, top_k)
-                facts = {"run": name, "prompt": prompt, "grid": self.shape.grid, "top_k": top_k}
-                yield facts | {"margin": margin}, {f"{name}.{k}": v for k, v in tensors.items()}
+    def runs(self) -> recording.Runs:
+        requests = ({"prompt": prompt, "grid": self.shape.grid} for prompt in CAPTIONS)
+        return recording.runs_of(requests, self.shape.top_k, self.run)
 
-    def run(self, prompt: str, top_k: int) -> tuple[State, float]:
-        """Tensors, and the least distance of a score from the second best one."""
-        inputs = self.inputs(prompt)
+    def run(self, request: recording.Facts, top_k: int) -> tuple[recording.Facts, recording.State]:
+        inputs = self.inputs(request["prompt"])
         sides = inputs["image_grid_thw"][:, 1:]
         assert sides[0].tolist() == list(self.shape.grid)
         result = self.generate(inputs, int(sides.prod(1).sum()), top_k)
         scores = torch.cat(list(result.scores))[:, : self.shape.codes]
-        best = scores.topk(2).values
         tensors = {
             "ids": inputs["input_ids"][0].int(),
             "preview": sides[1].int(),
             "tokens": result.sequences[0, inputs["input_ids"].shape[1] :].int(),
         }
         logits = torch.cat(list(result.logits))[:, : self.shape.codes]
-        return tensors | ({"scores": scores} if top_k else {"logits": logits}), float(
-            (best[:, 0] - best[:, 1]).min()
-        )
+        tensors |= {"scores": scores} if top_k else {"logits": logits}
+        return {"margin": recording.least_margin(scores)}, tensors
 
 
 @torch.inference_mode()
@@ -229,8 +169,8 @@ def record(out: Path, shape: Shape, seed: int) -> None:
     torch.manual_seed(seed)
     runs = Recorder(out / "model", shape, seed).runs()
     component = "GLM-Image from captions to codes: processor, generate() of codes alone"
-    write_case(out, component, shape, seed, runs, TOLERANCE)
+    recording.write_case(out, component, shape, seed, runs, TOLERANCE)
 
 
 if __name__ == "__main__":
-    run_recorder(__doc__.splitlines()[0], SHAPES, record)
+    recording.run_recorder(__doc__.splitlines()[0], SHAPES, record)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import golden_engine as engine
 import golden_pixels as pixels
-import golden_simplear as simplear
 import pytest
 import torch
 from golden_cases import Case
@@ -27,8 +26,8 @@ def plain(case: Case) -> Cosmos:
 @pytest.fixture(scope="module")
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("cosmos") / "bundle"
-    simplear.export(out, [(64, 64)], 16, "--decoder", case.weights()[0])
-    return out
+    images = engine.images_of([(64, 64)], 16)
+    return engine.export(out, "simplear", images, "--dtype", "fp32", decoder=case.weights()[0])
 
 
 def sets(case: Case) -> dict[str, Tensor]:
@@ -74,8 +73,7 @@ def test_stages(case: Case, plain: Cosmos) -> None:
                 x = block(x)
             assert_stage(case, f"up{level}_{number}", x)
         image = plain.decode_code(codes)[0]
-        expected = case.tensors[f"image_{number}"]
-        engine.assert_close(f"image {number}", image, expected, case.info["tolerance"]["image"])
+        engine.assert_recorded(case, f"image_{number}", image, "image")
 
 
 def test_wavelets(case: Case) -> None:
@@ -83,8 +81,7 @@ def test_wavelets(case: Case) -> None:
     recorded = [name for name in case.tensors if name.startswith("conv_out_")]
     for name in recorded:
         image = inverse_haar(inverse_haar(case.tensors[name][:, 0]))
-        expected = case.tensors[name.replace("conv_out", "image")]
-        engine.assert_close(name, image, expected, 1e-5)
+        engine.assert_recorded(case, name.replace("conv_out", "image"), image, 1e-5)
 
 
 @torch.inference_mode()
@@ -110,4 +107,4 @@ def test_level_to_byte(case: Case, tmp_path: Path) -> None:
 
 
 def test_check(bundle: Path) -> None:
-    engine.run(engine.BUILD / "lamplighter", "check", bundle, "--device", "cpu")
+    engine.check(bundle)

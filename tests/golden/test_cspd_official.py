@@ -122,7 +122,7 @@ def test_free_runs(case: Case, pair: mar.Pair) -> None:
             continue
         torch.testing.assert_close(chance, expected, rtol=relative, atol=absolute)
         assert [look.rounds for look in looks] == case.tensors[f"{name}.tries"].tolist()
-        engine.assert_close(name, tokens, case.tensors[f"{name}.tokens"], latent)
+        engine.assert_recorded(case, f"{name}.tokens", tokens, latent)
 
 
 def numbers_by_position(case: Case, name: str, positions: int) -> dict[str, Tensor]:
@@ -178,7 +178,7 @@ def test_free_runs_of_the_engine(case: Case, pair: mar.Pair, tmp_path: Path) -> 
             gaps = (chance - guess).abs() - absolute - relative * chance
             assert float(gaps.min()) <= 0, f"{name}: {looks}, {accepted}"
             continue
-        engine.assert_close(name, generated["tokens"], case.tensors[f"{name}.tokens"], latent)
+        engine.assert_recorded(case, f"{name}.tokens", generated["tokens"], latent)
         proposals = (case.long(f"{name}.tries") * torch.tensor(rows)).sum()
         assert int(generated["counts.0"][1]) == int(proposals), name
         compared += 1

@@ -115,15 +115,14 @@ def test_passes(case: Case, drafting: Drafting) -> None:
             out = drafting.context(*inputs)
         else:
             out = drafting.run(*inputs, case.tensors[f"{name}.tree_mask"].bool())
-        engine.assert_close(f"{name} hidden", out[0], case.tensors[f"{name}.hidden_out"], tolerance)
+        engine.assert_recorded(case, f"{name}.hidden_out", out[0], tolerance)
         logits, expected = drafting.logits(out)[0], case.tensors[f"{name}.logits"]
         engine.assert_close(f"{name} logits", logits[:, ids], expected, tolerance)
         others = torch.ones(layer.vocabulary, dtype=torch.bool)
         others[ids] = False
         assert not logits[:, others].softmax(-1).numel() or float(logits[:, others].max()) < -1e3
         values = drafting.cache[0, 1, 0, :, call["past"] : call["past"] + call["rows"]]
-        expected = case.tensors[f"{name}.new_value"]
-        engine.assert_close(f"{name} values", values, expected, tolerance)
+        engine.assert_recorded(case, f"{name}.new_value", values, tolerance)
 
 
 def test_plain_form(case: Case, drafting: Drafting) -> None:
@@ -134,10 +133,9 @@ def test_plain_form(case: Case, drafting: Drafting) -> None:
     bias = torch.zeros(1, 1, *hidden.shape).masked_fill(hidden, -torch.inf)
     drafter, tolerance = drafting.drafter, case.info["tolerance"]["float32_abs"]
     out, _ = drafter(drafter.embed_tokens(ids)[None], features[None], positions, Context(bias))
-    expected = case.tensors[f"{call['call']}.hidden_out"]
-    engine.assert_close("hidden", out[0], expected, tolerance)
+    engine.assert_recorded(case, f"{call['call']}.hidden_out", out[0], tolerance)
     logits = drafter.logits(out)[0]
-    engine.assert_close("logits", logits, case.tensors[f"{call['call']}.logits"], tolerance)
+    engine.assert_recorded(case, f"{call['call']}.logits", logits, tolerance)
 
 
 def test_trees(case: Case, drafting: Drafting) -> None:

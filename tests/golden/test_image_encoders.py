@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import golden_engine as engine
@@ -35,20 +34,16 @@ def completed(case: Case, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("encoder")
-    out = folder / "bundle"
+    folder, completes = tmp_path_factory.mktemp("encoder"), case.info["shape"]["completes"]
     if case.kind == "families/cosmos_encoder":
-        decoder = FOLDER / case.info["shape"]["completes"] / "decoder.jit"
-        words = ("--decoder", decoder, "--encoder", case.folder / "encoder.jit", "--out", out)
-        engine.run(sys.executable, "-m", "models.export", "simplear", *words)
-        return out
-    sizes = [f"{run['width']}x{run['height']}" for run in case.info["runs"]]
-    config = folder / "config.json"
-    config.write_text(json.dumps({"sizes": sizes, "text_length": 64}), encoding="utf-8")
-    family = case.info["shape"]["completes"].partition("/")[0]
-    words = ("--model", completed(case, folder / "model"), "--config", config, "--dtype", "fp32")
-    engine.run(sys.executable, "-m", "models.export", family, *words, "--out", out)
-    return out
+        parts = {
+            "decoder": FOLDER / completes / "decoder.jit",
+            "encoder": case.folder / "encoder.jit",
+        }
+        return engine.export(folder / "bundle", "simplear", {}, **parts)
+    images = engine.images_of(((run["width"], run["height"]) for run in case.info["runs"]), 64)
+    family, model = completes.partition("/")[0], completed(case, folder / "model")
+    return engine.export(folder / "bundle", family, images, "--dtype", "fp32", model=model)
 
 
 @torch.inference_mode()
@@ -59,8 +54,7 @@ def test_latents_and_codes(case: Case, bundle: Path) -> None:
     for number in range(len(case.info["runs"])):
         rgb = case.tensors[f"image_{number}"].float().permute(2, 0, 1)[None] / 255 * 2 - 1
         latents = module.latents(rgb.contiguous())
-        expected = case.tensors[f"latents_{number}"]
-        engine.assert_close(f"latents {number}", latents[0], expected, allowed["latents"])
+        engine.assert_recorded(case, f"latents_{number}", latents[0], allowed["latents"])
         assert float(case.tensors[f"margin_{number}"].min()) > allowed["margin"]
         assert torch.equal(module.nearest(latents)[0], case.long(f"codes_{number}"))
 
@@ -81,4 +75,4 @@ def test_encode(case: Case, bundle: Path, tmp_path: Path) -> None:
 
 
 def test_check(bundle: Path) -> None:
-    engine.run(engine.BUILD / "lamplighter", "check", bundle, "--device", "cpu")
+    engine.check(bundle)

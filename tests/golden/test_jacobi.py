@@ -199,9 +199,13 @@ def test_kept_scenarios(case: Case) -> None:
         assert verdict.tokens == tokens[:committed].tolist(), where
         window = recorded.renew(verdict.accepted, True, tests, samples)
         check_renewed(where, window, tokens[committed:], target[committed:])
-        correct = case.tensors[f"s{scenario['scenario']}.draft_next_correct"]
         distributions = window.rows[: window.known()]
-        engine.assert_close(where, distributions, correct, tolerance(case, "probabilities"))
+        engine.assert_recorded(
+            case,
+            f"s{scenario['scenario']}.draft_next_correct",
+            distributions,
+            tolerance(case, "probabilities"),
+        )
 
 
 def test_gumbel(case: Case) -> None:
@@ -226,9 +230,7 @@ def test_enumeration(case: Case) -> None:
             where = f"{case.name} {name} {tail.value}"
             process = Process(targets, problem["window"], even[problem["fill"]], tail)
             distribution, passes = process.distribution()
-            engine.assert_close(
-                where, distribution, case.tensors[f"{name}.law_{tail.value}"], exact
-            )
+            engine.assert_recorded(case, f"{name}.law_{tail.value}", distribution, exact)
             stated = problem["law"][tail.value]
             assert passes == pytest.approx(stated["expected_passes"], rel=exact), where
             bias = total_variation(distribution, case.tensors[f"{name}.joint"])

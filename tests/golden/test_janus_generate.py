@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import golden_engine as engine
-import golden_janus as janus
 import golden_pixels as pixels
 import pytest
 import torch
@@ -31,22 +30,22 @@ def size(case: Case, run: dict) -> tuple[int, int]:
 
 @pytest.fixture(scope="module")
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sizes = {size(case, run): None for run in case.info["runs"].values()}
+    sizes = [size(case, run) for run in case.info["runs"].values()]
     longest = max(case.tensors[f"prompt{i}.ids"].numel() for i in range(len(case.info["prompts"])))
     out = tmp_path_factory.mktemp("janus") / "bundle"
-    return janus.export(out, janus.folder(case), sizes, longest)
+    images = engine.images_of(sizes, longest)
+    return engine.export(out, "janus", images, "--dtype", "fp32", model=case.published)
 
 
 def test_check(bundle: Path) -> None:
-    engine.run(engine.BUILD / "lamplighter", "check", bundle, "--device", "cpu")
+    engine.check(bundle)
 
 
 def test_prompts(case: Case, bundle: Path) -> None:
     width, height = size(case, next(iter(case.info["runs"].values())))
     for number, prompt in enumerate(case.info["prompts"]):
         request = {"prompt": prompt["caption"], "width": width, "height": height}
-        program = engine.BUILD / "golden_prompts"
-        found = json.loads(engine.run(program, bundle, stdin=json.dumps(request) + "\n"))
+        (found,) = engine.encode(bundle, request)
         assert found["ids"] == case.tensors[f"prompt{number}.ids"].tolist()
         assert found["unconditional"] == case.tensors[f"prompt{number}.uncond_ids"].tolist()
 
@@ -57,12 +56,10 @@ def generate(
     """Codes and pixels of a greedy image by the program."""
     width, height = size(case, run)
     folder.mkdir(parents=True, exist_ok=True)
-    engine.run(
-        engine.BUILD / "lamplighter", "generate", "-m", bundle, "-q", "--overwrite",
-        "-p", case.info["prompts"][run["prompt"]]["caption"], "-W", width, "-H", height,
-        "--cfg-scale", run["cfg_weight"], "--temperature", 0, "--dtype", "fp32", "--device", "cpu",
-        "--threads", 1, "-o", folder / "image.png", "--save-codes", folder / "codes.json",
-        "--method", *method,
+    engine.generate(
+        bundle, "-p", case.info["prompts"][run["prompt"]]["caption"], "-W", width, "-H", height,
+        "--cfg-scale", run["cfg_weight"], "-o", folder / "image.png",
+        "--save-codes", folder / "codes.json", "--method", *method,
     )  # fmt: skip
     (generated,) = json.loads((folder / "codes.json").read_text(encoding="utf-8"))["images"]
     return torch.tensor(generated["codes"]), pixels.read_png(folder / "image.png")
@@ -108,11 +105,10 @@ def test_logits(case: Case, bundle: Path) -> None:
             continue
         steps = case.long(f"{name}.logits.step_index")
         logits = logits_of(case, bundle, name, run)[steps]
-        engine.assert_close(name, logits, case.tensors[f"{name}.logits"], case.tolerance("logits"))
+        engine.assert_recorded(case, f"{name}.logits", logits, "logits")
         if case.has(f"{name}.guided_logits"):
             guided = logits[:, 1::2] + run["cfg_weight"] * (logits[:, 0::2] - logits[:, 1::2])
-            expected = case.tensors[f"{name}.guided_logits"]
-            engine.assert_close(name, guided, expected, case.tolerance("guided_logits"))
+            engine.assert_recorded(case, f"{name}.guided_logits", guided, "guided_logits")
         seen += 1
     assert seen
 
@@ -132,7 +128,7 @@ def test_sampled(case: Case, bundle: Path) -> None:
         distributions = torch.cat(guided).view(codes.shape[1], len(codes), -1)
         if case.has(f"{name}.probs"):
             steps = case.long(f"{name}.logits.step_index")
-            engine.assert_close(name, distributions[steps], case.tensors[f"{name}.probs"], 1e-4)
+            engine.assert_recorded(case, f"{name}.probs", distributions[steps], 1e-4)
         ends = distributions.double().cumsum(-1)
         sampled = (ends <= case.tensors[f"{name}.uniform"][..., None]).sum(-1)
         assert torch.equal(sampled.t(), codes), name

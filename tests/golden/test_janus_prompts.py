@@ -55,10 +55,8 @@ def prompts(case: Case, tmp_path_factory: pytest.TempPathFactory) -> list[dict[s
         bundle = write_bundle(case, tmp_path_factory.mktemp("janus") / "bundle", roles)
         mine = [prompt for prompt in prompts if tuple(prompt["roles"]) == roles]
         requests = [{"prompt": p["caption"], "width": SIDE, "height": SIDE} for p in mine]
-        lines = "".join(json.dumps(request) + "\n" for request in requests)
-        found = engine.run(engine.BUILD / "golden_prompts", bundle, stdin=lines).splitlines()
-        for prompt, line in zip(mine, found, strict=True):
-            prompt["found"] = json.loads(line)
+        for prompt, found in zip(mine, engine.encode(bundle, *requests), strict=True):
+            prompt["found"] = found
     return prompts
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import golden_chameleon as chameleon
 import golden_engine as engine
-import golden_janus as janus
 import pytest
 import torch
 from golden_cases import Case
@@ -22,7 +21,7 @@ RUNS = ("a", "b")
 
 @pytest.fixture(scope="module")
 def files(case: Case) -> Folder:
-    return read_folder(janus.folder(case))
+    return read_folder(case.published)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,8 @@ def bundle(case: Case, files: Folder, tmp_path_factory: pytest.TempPathFactory) 
     longest = max(case.tensors[f"{run}.tokens"].shape[1] for run in RUNS)
     side = 2 * files.vq.config.downsample
     out = tmp_path_factory.mktemp("janus") / "bundle"
-    return janus.export(out, janus.folder(case), [(side, side)], longest)
+    images = engine.images_of([(side, side)], longest)
+    return engine.export(out, "janus", images, "--dtype", "fp32", model=case.published)
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +50,11 @@ def fed_after_prompt(case: Case, run: str, first_code: int) -> Tensor:
 
 def test_sizes(case: Case, files: Folder) -> None:
     """Also those that config.json leaves out."""
-    config, facts = files.weights.config, case.info["model"]
     names = {
-        "dim": "hidden_size", "n_layer": "layers", "n_head": "heads", "n_kv_head": "kv_heads",
-        "head_dim": "head_dim", "ffn_dim": "ffn_size", "text_ids": "text_vocab_size",
-        "norm_eps": "rms_norm_eps", "rope_base": "rope_theta", "codes": "image_codes",
-        "code_dim": "gen_embed_dim", "aligner_depth": "gen_aligner_depth",
-        "head_width": "gen_head_inner",
+        "text_ids": "text_vocab_size", "codes": "image_codes", "code_dim": "gen_embed_dim",
+        "aligner_depth": "gen_aligner_depth", "head_width": "gen_head_inner",
     }  # fmt: skip
-    for own, name in names.items():
-        if name in facts:
-            assert getattr(config, own) == facts[name], name
+    chameleon.assert_sizes(files.weights.config, case.info["model"], **names)
 
 
 def test_code_table(case: Case, plain: Janus, bundle: Path, first_code: int) -> None:
@@ -83,18 +77,15 @@ def test_plain_network(case: Case, plain: Janus, first_code: int, run: str) -> N
     seen = case.tensors[f"{run}.attention_mask"].bool()
     assert torch.equal(seen, torch.ones_like(seen).tril())  # padding is seen
     *layers, hidden = plain.trunk(ids)
-    allowed = case.tolerance("hidden")
-    expected = case.tensors[f"{run}.prefill_embeds"]
-    engine.assert_close("embeddings", layers[0][:2, :length], expected, 1e-5)
-    expected = case.tensors[f"{run}.prefill_hidden"]
-    engine.assert_close("prompt", hidden[:2, :length], expected, allowed)
+    engine.assert_recorded(case, f"{run}.prefill_embeds", layers[0][:2, :length], 1e-5)
+    engine.assert_recorded(case, f"{run}.prefill_hidden", hidden[:2, :length], "hidden")
     steps = hidden[:, length - 1 :].transpose(0, 1)
-    engine.assert_close("hidden", steps, case.tensors[f"{run}.hidden"], allowed)
+    engine.assert_recorded(case, f"{run}.hidden", steps, "hidden")
     logits, expected = plain.logits(steps), case.tensors[f"{run}.logits"]
     engine.assert_close("logits", logits, expected, case.tolerance("logits"))
     if case.has(f"{run}.prefill_layers"):
         got = torch.stack(layers)[:, :2, :length]
-        engine.assert_close("layers", got, case.tensors[f"{run}.prefill_layers"], allowed)
+        engine.assert_recorded(case, f"{run}.prefill_layers", got, "hidden")
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -103,34 +94,20 @@ def test_target(case: Case, bundle: Path, first_code: int, run: str) -> None:
     """The prompt, then code by code with the cache."""
     prompt, codes = case.long(f"{run}.tokens"), fed_after_prompt(case, run, first_code)
     target = Target(bundle, len(prompt), prompt.shape[1] + codes.shape[1])
-    expected = case.tensors[f"{run}.prefill_embeds"]
-    engine.assert_close("embeddings", target.module.embed(prompt)[:2], expected, 1e-5)
+    engine.assert_recorded(case, f"{run}.prefill_embeds", target.module.embed(prompt)[:2], 1e-5)
     prefilled = torch.stack(target.prefill(list(prompt)))
-    allowed = case.tolerance("hidden")
-    expected = case.tensors[f"{run}.prefill_hidden"]
-    engine.assert_close("prompt", prefilled[:2], expected, allowed)
-    assert_cache(case, run, target.cache)
+    engine.assert_recorded(case, f"{run}.prefill_hidden", prefilled[:2], "hidden")
+    if case.has(f"{run}.k_cache"):  # of the first image
+        cache = target.cache[:, :, :2, :, : prompt.shape[1]]
+        chameleon.assert_cache(case, f"{run}.k_cache", f"{run}.v_cache", cache, "cache")
     steps = [prefilled[:, -1], *(target.step(code) for code in codes.t())]
     hidden = torch.stack(steps)
-    engine.assert_close("hidden", hidden, case.tensors[f"{run}.hidden"], allowed)
+    engine.assert_recorded(case, f"{run}.hidden", hidden, "hidden")
     logits = target.logits(hidden)
-    engine.assert_close("logits", logits, case.tensors[f"{run}.logits"], case.tolerance("logits"))
+    engine.assert_recorded(case, f"{run}.logits", logits, "logits")
     conditional, unconditional = logits[:, 0::2], logits[:, 1::2]
     guided = unconditional + case.info["guidance"]["scale"] * (conditional - unconditional)
-    expected = case.tensors[f"{run}.guided_logits"]
-    engine.assert_close("guided", guided, expected, case.tolerance("guided_logits"))
-
-
-def assert_cache(case: Case, run: str, cache: Tensor) -> None:
-    """Keys after the rotation, and values, of the first image's prompt."""
-    if not case.has(f"{run}.k_cache"):
-        return
-    length = case.tensors[f"{run}.tokens"].shape[1]
-    keys, values = cache[:, :, :2, :, :length].unbind(1)
-    allowed = case.tolerance("cache")
-    expected = chameleon.adjacent(case.tensors[f"{run}.k_cache"])
-    engine.assert_close("keys", keys, expected, allowed)
-    engine.assert_close("values", values, case.tensors[f"{run}.v_cache"], allowed)
+    engine.assert_recorded(case, f"{run}.guided_logits", guided, "guided_logits")
 
 
 @torch.inference_mode()
@@ -138,15 +115,9 @@ def test_layers(case: Case, bundle: Path) -> None:
     """What every block gets, for drafters that read inner layers."""
     if not case.has("a.prefill_layers"):
         pytest.skip("no recorded layers")
-    prompt, expected = case.long("a.tokens")[:2], case.tensors["a.prefill_layers"]
-    target = Target(bundle, 2, prompt.shape[1])
-    blocks = torch.arange(len(expected) - 1)
-    _, features = target.module.forward_features(
-        target.module.embed(prompt), torch.arange(prompt.shape[1]).expand_as(prompt).contiguous(),
-        torch.empty(0, dtype=torch.int64), target.lengths, target.cache, blocks,
-    )  # fmt: skip
-    got = features.unflatten(-1, (len(blocks), -1)).permute(2, 0, 1, 3)
-    engine.assert_close("layers", got, expected[:-1], case.tolerance("hidden"))
+    prompt, expected = case.long("a.tokens")[:2], case.tensors["a.prefill_layers"][:-1]
+    got = Target(bundle, 2, prompt.shape[1]).layers(prompt, len(expected))
+    engine.assert_close("layers", got, expected, case.tolerance("hidden"))
 
 
 def packed_mask(seen: Tensor) -> Tensor:

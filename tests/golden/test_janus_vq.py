@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import golden_engine as engine
-import golden_janus as janus
 import golden_pixels as pixels
 import pytest
 import torch
@@ -29,16 +28,15 @@ def grids(case: Case) -> dict[str, Tensor]:
 
 @pytest.fixture(scope="module")
 def plain(case: Case) -> VQModel:
-    return read_folder(janus.folder(case)).vq.float()
+    return read_folder(case.published).vq.float()
 
 
 @pytest.fixture(scope="module")
 def bundle(case: Case, plain: VQModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     factor = plain.config.downsample
     sizes = [(factor * g.shape[2], factor * g.shape[1]) for g in grids(case).values()]
-    return janus.export(
-        tmp_path_factory.mktemp("janus") / "bundle", janus.folder(case), sizes, text_length=16
-    )
+    out, images = tmp_path_factory.mktemp("janus") / "bundle", engine.images_of(sizes, 16)
+    return engine.export(out, "janus", images, "--dtype", "fp32", model=case.published)
 
 
 def test_sizes(case: Case, plain: VQModel, bundle: Path) -> None:
@@ -47,7 +45,7 @@ def test_sizes(case: Case, plain: VQModel, bundle: Path) -> None:
     assert [config.ch * factor for factor in config.decoder_ch_mult] == widths
     for name in ("num_res_blocks", "z_channels", "codebook_size", "codebook_embed_dim"):
         assert getattr(config, name) == facts[name], name
-    assert janus.manifest(bundle)["decoder"] == {
+    assert engine.manifest(bundle)["decoder"] == {
         "codebook_size": facts["codebook_size"],
         "downsample": facts["downsample"],
         "pixels": "truncate",
@@ -56,17 +54,15 @@ def test_sizes(case: Case, plain: VQModel, bundle: Path) -> None:
 
 @torch.inference_mode()
 def test_stages(case: Case, plain: VQModel) -> None:
-    allowed = case.tolerance("intermediates")
     for name, codes in grids(case).items():
         rows = plain.quantize.lookup(codes)
-        engine.assert_close(f"{name} rows", rows, case.tensors[f"{name}.quantized"], allowed)
+        engine.assert_recorded(case, f"{name}.quantized", rows, "intermediates")
         latent = plain.post_quant_conv(rows)
-        expected = case.tensors[f"{name}.post_quant_conv"]
-        engine.assert_close(f"{name} latent", latent, expected, allowed)
+        engine.assert_recorded(case, f"{name}.post_quant_conv", latent, "intermediates")
         x = plain.decoder.conv_in(latent)
         for block in plain.decoder.mid:
             x = block(x)
-        engine.assert_close(f"{name} mid", x, case.tensors[f"{name}.decoder_mid"], allowed)
+        engine.assert_recorded(case, f"{name}.decoder_mid", x, "intermediates")
         image, expected = plain.decode(rows), case.tensors[f"{name}.image"]
         engine.assert_close(f"{name} image", image, expected, case.tolerance("image"))
 
@@ -75,8 +71,7 @@ def test_stages(case: Case, plain: VQModel) -> None:
 def test_image(case: Case, bundle: Path) -> None:
     decoder = engine.load_module(bundle, "image_decoder")
     for name, codes in grids(case).items():
-        expected = case.tensors[f"{name}.image"]
-        engine.assert_close(name, decoder.decode(codes), expected, case.tolerance("image"))
+        engine.assert_recorded(case, f"{name}.image", decoder.decode(codes), "image")
 
 
 def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
@@ -95,4 +90,4 @@ def test_level_to_byte(case: Case, tmp_path: Path) -> None:
 
 
 def test_check(bundle: Path) -> None:
-    engine.run(engine.BUILD / "lamplighter", "check", bundle, "--device", "cpu")
+    engine.check(bundle)

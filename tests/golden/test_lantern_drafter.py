@@ -51,7 +51,7 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     state["output.weight"] = load_file(head)["lm_head.weight"]
     torch.save({"model": state}, folder / "target.pt")
     blocks = {"gpt": {"n_head": config.n_head, "grid": config.grid}}
-    out = engine.export(folder / "bundle", blocks, gpt=folder / "target.pt")
+    out = engine.export(folder / "bundle", "llamagen", blocks, gpt=folder / "target.pt")
     engine.attach_drafter(out, "lantern", weights.parent)
     return out
 
@@ -96,8 +96,7 @@ def assert_pass(
     case: Case, name: str, drafting: Drafting, hidden: Tensor, guide: Warper | None
 ) -> None:
     """Output features of a recorded pass and the logits of its last or first rows."""
-    tolerance = case.tolerance("features")
-    engine.assert_close(name, hidden, case.tensors[f"{name}.out_hidden"], tolerance)
+    engine.assert_recorded(case, f"{name}.out_hidden", hidden, "features")
     expected = case.tensors.get(f"{name}.logits")
     if expected is None:
         return
@@ -107,8 +106,7 @@ def assert_pass(
     engine.assert_close(f"{name} logits", logits, expected, case.tolerance("logits"))
     if guide and case.has(f"{name}.logits_cfg"):
         guided = guide.guided(logits[:, -1:])
-        expected = case.tensors[f"{name}.logits_cfg"]
-        engine.assert_close(f"{name} guided", guided, expected, case.tolerance("logits", 1))
+        engine.assert_recorded(case, f"{name}.logits_cfg", guided, case.tolerance("logits", 1))
 
 
 def test_rotary_table(case: Case, drafting: Drafting) -> None:
@@ -166,8 +164,7 @@ def assert_tree(case: Case, run: str, tree: DynamicTree) -> None:
     if wrong and gap(case, run, "min_topk_gap") < NUMERIC_ERROR:
         return
     assert not wrong, f"{run}: other {', '.join(wrong)}"
-    scores = case.tensors[f"{run}.node_scores"]
-    engine.assert_close(f"{run} scores", tree.scores, scores, case.tolerance("logits", 1))
+    engine.assert_recorded(case, f"{run}.node_scores", tree.scores, case.tolerance("logits", 1))
     paths = case.tensors[f"{run}.retrieve_indices"].tolist()
     assert root_to_leaf(tree) == {tuple(n for n in path if n >= 0) for path in paths}, run
 

@@ -7,9 +7,7 @@ Lumina-mGPT's program drafts the ends of rows as nodes of the tree; so does this
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +64,8 @@ def export(case: Case, folder: Path) -> Path:
     }  # fmt: skip
     side = 48 if lumina else 32
     content = {"tokens": tokens, "sizes": [f"{16 * side}x{16 * side}"]}
-    (folder / "config.json").write_text(json.dumps(content), encoding="utf-8")
-    out = folder / "bundle"
-    command = ("lumina-mgpt" if lumina else "anole", "--config", folder / "config.json")
-    paths = ("--model", target_folder(case, folder), "--out", out)
-    engine.run(sys.executable, "-m", "models.export", *command, *paths)
-    return out
+    family, model = "lumina-mgpt" if lumina else "anole", target_folder(case, folder)
+    return engine.export(folder / "bundle", family, content, model=model)
 
 
 @pytest.fixture(scope="module")
@@ -171,8 +165,7 @@ def test_stable_and_tree_passes(case: Case, drafting: Drafting) -> None:
                 hidden = drafting.level(
                     case.tensors[f"{name}.hidden_in"], code_of[ids], columns, depth
                 )
-                expected = case.tensors[f"{name}.hidden_out"]
-                engine.assert_close(name, hidden, expected, case.info["tolerance"]["hidden_abs"])
+                engine.assert_recorded(case, f"{name}.hidden_out", hidden, "hidden_abs")
                 depth += 1
                 seen += 1
     recorded = [n for n in case.tensors if re.search(r"pass[1-9]\.hidden_in", n)]
@@ -185,7 +178,7 @@ def assert_tree(case: Case, call: str, ids: Tensor, tree: DynamicTree) -> None:
     assert torch.equal(tree.mask, case.tensors[f"{call}.tree_mask"].bool()), call
     assert torch.equal(tree.pool_index, case.long(f"{call}.selected_pool_index")), call
     tolerance = case.info["tolerance"]["logprob_abs"]
-    engine.assert_close(call, tree.scores, case.tensors[f"{call}.selected_scores"], tolerance)
+    engine.assert_recorded(case, f"{call}.selected_scores", tree.scores, tolerance)
     pool = case.tensors[f"{call}.pool_scores"]
     possible = pool > LOWEST
     assert torch.equal(possible, tree.pool > LOWEST), f"{call}: impossible nodes"
@@ -235,7 +228,7 @@ def test_dynamic_trees(case: Case, drafting: Drafting) -> None:
 
 def test_row_ends_are_drafted(case: Case, bundle: Path) -> None:
     """Some recorded tree of Lumina-mGPT goes past the end of a row."""
-    (grid,) = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))["grids"]
+    (grid,) = engine.manifest(bundle)["grids"]
     drafted = torch.cat([case.long(f"{call}.draft_tokens")[1:]
                          for mode in dynamic_modes(case) for call in calls(case, mode)])  # fmt: skip
     assert torch.isin(drafted, torch.tensor(grid["row_end"])).any() == bool(grid["row_end"])
@@ -253,9 +246,9 @@ def test_static_tree(case: Case, drafting: Drafting) -> None:
     counts = []
     for depth, level in enumerate(draft_static(drafting, paths, last, children)):
         if depth:
-            expected = case.tensors[f"{call}.pass{depth}.hidden_out"]
-            allowed = case.info["tolerance"]["hidden_abs"]
-            engine.assert_close(f"{call}.pass{depth}", level.hidden, expected, allowed)
+            engine.assert_recorded(
+                case, f"{call}.pass{depth}.hidden_out", level.hidden, "hidden_abs"
+            )
         probabilities = guide.probabilities(level.logits, depth)[0]
         first = len(children)
         rows = slice(first, first + len(level.nodes))

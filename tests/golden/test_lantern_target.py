@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,10 +27,10 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("target") / "bundle"
     model = sibling(case, case.info["weights_from"]).folder
     if is_anole(case):
-        return chameleon.export(out, "anole", model, chameleon.settings(case))
+        return engine.export(out, "anole", chameleon.settings(case), model=model)
     sampling = case.info["sampling"]
     size = f"{16 * sampling['grid_latent_w']}x{16 * sampling['grid_latent_h']}"
-    return chameleon.export(out, "lumina-mgpt", model, {}, "--sizes", size)
+    return engine.export(out, "lumina-mgpt", {}, "--sizes", size, model=model)
 
 
 def prompts(case: Case) -> list[Tensor]:
@@ -79,8 +78,7 @@ def test_prefill(case: Case, bundle: Path) -> None:
     tolerance = case.info["tolerance"]["hidden_abs"]
     if not is_anole(case):
         for name, rows in zip(("cond", "uncond"), hidden, strict=True):
-            expected = case.tensors[f"prefill_{name}_hidden_last"]
-            engine.assert_close(name, rows[-1], expected, tolerance)
+            engine.assert_recorded(case, f"prefill_{name}_hidden_last", rows[-1], tolerance)
         return
     for rows, recorded in zip(hidden, case.tensors["prefill_hidden"], strict=True):
         engine.assert_close("prompt", rows, recorded[-len(rows) :], tolerance)
@@ -104,20 +102,17 @@ def assert_guided(case: Case, target: Target, name: str, logits: Tensor, scores:
 def test_trees(case: Case, bundle: Path) -> None:
     """Hidden states of every node in every tree; the later ones read the moved rows."""
     target, _ = prefilled(case, bundle)
-    tolerance = case.info["tolerance"]["hidden_abs"]
     ids = prompts(case)[0].tolist()
     for step, info in zip(replay(case, target), case.info["steps"], strict=True):
         assert step.before == info["committed_length_before"]
         if is_anole(case):
-            engine.assert_close(
-                step.name, step.hidden, case.tensors[f"{step.name}.hidden"], tolerance
-            )
+            engine.assert_recorded(case, f"{step.name}.hidden", step.hidden, "hidden_abs")
             scores = case.tensors[f"{step.name}.cfg_scores"]
             assert_guided(case, target, step.name, target.logits(step.hidden), scores)
         else:
             names = [f"{step.name}.{part}_hidden" for part in ("cond", "uncond")]
             for hidden, name in zip(step.hidden, names, strict=True):
-                engine.assert_close(name, hidden, case.tensors[name], tolerance)
+                engine.assert_recorded(case, name, hidden, "hidden_abs")
         ids += case.long(f"{step.name}.tree_tokens")[step.accepted].tolist()
         assert ids == case.long(f"{step.name}.committed_ids").tolist()
     assert target.lengths[0] == len(ids)
@@ -141,7 +136,7 @@ def test_scores_of_nodes(case: Case, bundle: Path) -> None:
     """Guidance and top-k where a code is due; where a row ends, the grid's own id."""
     if is_anole(case):
         pytest.skip("guided scores of all nodes are recorded instead")
-    grid = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))["grids"][0]
+    grid = engine.manifest(bundle)["grids"][0]
     target, _ = prefilled(case, bundle)
     first = case.info["image_start_token_id_index"] + len(grid["before"])
     settings, depths = case.info["sampling"], case.long("tree_position_ids")

@@ -47,7 +47,9 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "vq": vq,
         "t5": next(part(case, "text").folder.rglob("spiece.model")).parent,
     }
-    out = engine.export(tmp_path_factory.mktemp("end_to_end") / "bundle", {"gpt": {}}, **parts)
+    out = engine.export(
+        tmp_path_factory.mktemp("end_to_end") / "bundle", "llamagen", {"gpt": {}}, **parts
+    )
     drafter = next(path for path in case.weights() if path.is_dir())
     table = next(path for path in case.weights() if path.suffix == ".npy")
     engine.attach_drafter(out, "lantern", drafter, neighbours=table)
@@ -132,7 +134,7 @@ def recorded_cycles(case: Case, name: str) -> Iterator[str]:
 
 def test_prompt(case: Case, bundle: Path) -> None:
     """Tokens by the compiled tokenizer, features by the exported encoder."""
-    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+    manifest = engine.manifest(bundle)
     tokenizer = manifest["tokenizer"]
     request = {"text": case.info["prompt"], "cleaning": tokenizer["cleaning"]}
     words = (tokenizer["file"], tokenizer["max_length"], tokenizer["extra_ids"])
@@ -186,8 +188,7 @@ def assert_cycle(case: Case, cycle: str, tree: Tree, guided: Tensor, undecided: 
     if case.has(f"{cycle}.tree_mask"):
         assert torch.equal(tree.mask, case.tensors[f"{cycle}.tree_mask"].bool()), cycle
     if case.has(f"{cycle}.target_logits_cfg"):
-        expected = case.tensors[f"{cycle}.target_logits_cfg"]
-        engine.assert_close(cycle, guided, expected, case.tolerance("target_logits_cfg"))
+        engine.assert_recorded(case, f"{cycle}.target_logits_cfg", guided, "target_logits_cfg")
     return True
 
 
@@ -302,8 +303,7 @@ def test_sampled_cycles(case: Case, bundle: Path, padded: Tensor) -> None:
             tokens = case.long(f"{cycle}.tree_tokens")
             if run["static"]:
                 tree = replay.draft_static(last, root, static_paths(case, name), tokens)
-                expected = case.tensors[f"{cycle}.draft_rows_probs"]
-                engine.assert_close(cycle, tree.rows, expected, 2e-4)
+                engine.assert_recorded(case, f"{cycle}.draft_rows_probs", tree.rows, 2e-4)
             else:
                 tree = draft(case, name, replay, last, root)
             features, logits = replay.verify(tree)
@@ -315,8 +315,7 @@ def test_sampled_cycles(case: Case, bundle: Path, padded: Tensor) -> None:
                 residual="official-static" if run["static"] else "official-dynamic", **options,
             )  # fmt: skip
             assert len(path) - 1 == int(case.long(f"{name}.accept_length")[number]), cycle
-            expected = case.tensors[f"{cycle}.final_probs"]
-            engine.assert_close(cycle, final, expected, case.tolerance("final_probs"))
+            engine.assert_recorded(case, f"{cycle}.final_probs", final, "final_probs")
             root = int((final / case.tensors[f"{cycle}.bonus_noise"]).argmax())
             assert root == int(case.long(f"{name}.bonus_token")[number]), cycle
             last = replay.commit(tree, features, path, root)

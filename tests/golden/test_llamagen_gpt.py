@@ -26,7 +26,7 @@ KINDS = ("llamagen_t2i", "llamagen_c2i")
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (checkpoint,) = case.weights()
     out = tmp_path_factory.mktemp("gpt") / "bundle"
-    return engine.export(out, {"gpt": case.info["model"]}, gpt=checkpoint)
+    return engine.export(out, "llamagen", {"gpt": case.info["model"]}, gpt=checkpoint)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def plain_prefix(case: Case, model: GPT) -> Tensor:
 
 def test_rotary_table_and_mask(case: Case, plain: GPT) -> None:
     table = torch.view_as_real(plain.rotation).reshape(case.tensors["freqs_cis"].shape)
-    engine.assert_close("freqs_cis", table, case.tensors["freqs_cis"], 1e-6)
+    engine.assert_recorded(case, "freqs_cis", table, 1e-6)
     if case.has("attention_mask_row0"):
         recorded = case.tensors["attention_mask_row0"].bool()
         mask = case.long("emb_masks")[:1] if is_text(case) else None
@@ -111,19 +111,17 @@ def test_logits(case: Case, forced: dict[str, Tensor]) -> None:
     steps = case.long("logits.step_index")
     logits = forced["logits"]
     tolerance = case.tolerance("logits")
-    engine.assert_close("logits", logits[steps], case.tensors["logits"], tolerance)
+    engine.assert_recorded(case, "logits", logits[steps], tolerance)
     conditional, unconditional = logits[case.long("logits_cfg.step_index")].chunk(2, 1)
     guided = unconditional + (conditional - unconditional) * guidance(case)
     tolerance = case.tolerance("logits", 1)
-    engine.assert_close("guided logits", guided, case.tensors["logits_cfg"], tolerance)
+    engine.assert_recorded(case, "logits_cfg", guided, tolerance)
 
 
 def test_hidden(case: Case, forced: dict[str, Tensor], plain: GPT) -> None:
     tolerance = case.tolerance("logits")
     steps = case.long("logits.step_index")[1:] - 1
-    engine.assert_close(
-        "hidden", forced["hidden_steps"][steps], case.tensors["hidden_steps"], tolerance
-    )
+    engine.assert_recorded(case, "hidden_steps", forced["hidden_steps"][steps], tolerance)
     expected = case.tensors["hidden_prefill"]
     for row, n in enumerate(valid_lengths(case) * 2):
         got = forced["hidden_prefill"][row, :n]

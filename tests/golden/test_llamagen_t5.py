@@ -30,7 +30,9 @@ def bundles(case: Case, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """One for every folder of weights; not each of them has a tokenizer."""
     out = tmp_path_factory.mktemp("t5")
     config = {"t5": case.info["model"]}
-    return [engine.export(out / f.parent.name, config, t5=f.parent) for f in case.weights()]
+    return [
+        engine.export(out / f.parent.name, "llamagen", config, t5=f.parent) for f in case.weights()
+    ]
 
 
 @pytest.fixture(scope="module")

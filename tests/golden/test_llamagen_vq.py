@@ -24,7 +24,7 @@ KINDS = ("llamagen_vq",)
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (checkpoint,) = case.weights()
     out = tmp_path_factory.mktemp("vq") / "bundle"
-    return engine.export(out, {"vq": shape(case)}, vq=checkpoint)
+    return engine.export(out, "llamagen", {"vq": shape(case)}, vq=checkpoint)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def codes(case: Case) -> Tensor:
 
 
 def test_image(case: Case, image: Tensor) -> None:
-    engine.assert_close("image", image, case.tensors["image"], case.tolerance("image"))
+    engine.assert_recorded(case, "image", image, "image")
 
 
 def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
@@ -75,7 +75,6 @@ def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
 
 
 def test_decoder_stages(case: Case, plain: VQModel) -> None:
-    tolerance = case.tolerance("image")
     with torch.inference_mode():
         quantized = plain.quantize.lookup(codes(case))
         latent = plain.post_quant_conv(quantized)
@@ -90,7 +89,7 @@ def test_decoder_stages(case: Case, plain: VQModel) -> None:
         "decoder_mid": middle,
     }
     for name, got in stages.items():
-        engine.assert_close(name, got, case.tensors[name], tolerance)
+        engine.assert_recorded(case, name, got, "image")
 
 
 def test_encoder(case: Case, plain: VQModel) -> None:
@@ -98,10 +97,9 @@ def test_encoder(case: Case, plain: VQModel) -> None:
         latents = plain.latents(case.tensors["enc.input_uint8"].float() / 255 * 2 - 1)
         found = plain.quantize.indices(latents)
         quantized = plain.quantize.lookup(found)
-    tolerance = case.tolerance("image")
-    engine.assert_close("latents", latents, case.tensors["enc.latent"], tolerance)
+    engine.assert_recorded(case, "enc.latent", latents, "image")
     assert torch.equal(found.flatten(), case.long("enc.codes"))
-    engine.assert_close("quantized", quantized, case.tensors["enc.quantized"], tolerance)
+    engine.assert_recorded(case, "enc.quantized", quantized, "image")
 
 
 @torch.inference_mode()
@@ -109,5 +107,5 @@ def test_exported_encoder(case: Case, bundle: Path) -> None:
     """The bundle's encoder gives the official codes, all of them."""
     module = engine.load_module(bundle, "image_encoder")
     latents = module.latents(case.tensors["enc.input_uint8"].float() / 255 * 2 - 1)
-    engine.assert_close("latents", latents, case.tensors["enc.latent"], case.tolerance("image"))
+    engine.assert_recorded(case, "enc.latent", latents, "image")
     assert torch.equal(module.nearest(latents).flatten(), case.long("enc.codes"))

@@ -68,12 +68,12 @@ def expected_codes(case: Case, bundle: Path, run: dict[str, Any]) -> Tensor:
 
 
 def test_check(bundle: Path) -> None:
-    engine.run(engine.BUILD / "lamplighter", "check", bundle, "--device", "cpu")
+    engine.check(bundle)
 
 
 def test_ids(case: Case, bundle: Path) -> None:
     """What the engine forces around the codes is what the model sampled, or was forced to, there."""
-    first = lumina2.manifest(bundle)["tokens"]["first_image_id"]
+    first = engine.manifest(bundle)["tokens"]["first_image_id"]
     for run in case.info["runs"]:
         grid = lumina2.grid_of(bundle, run["width"], run["height"])
         codes = expected_codes(case, bundle, run).tolist()
@@ -111,8 +111,7 @@ def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
     for (name, codes), got in zip(grids.items(), pixels.decode(bundle, tmp_path, *grids.values())):
         image = decoder.decode(codes[None])[0]
         if case.has(f"{name}.image"):
-            expected = case.tensors[f"{name}.image"]
-            engine.assert_close(name, image, expected, case.tolerance("image"))
+            engine.assert_recorded(case, f"{name}.image", image, "image")
         expected = case.tensors[f"{name}.image_u8"]
         pixels.assert_rounded(name, got, expected, image, 127.5 * case.tolerance("image"))
 
@@ -147,7 +146,7 @@ def test_margins(case: Case, bundle: Path) -> None:
         distributions = guided_distributions(case, bundle, run)
         assert int(free[len(free) - 1 - len(distributions) :].sum()) <= len(distributions)
         ids = (
-            case.long(f"{run['run']}.tokens") - lumina2.manifest(bundle)["tokens"]["first_image_id"]
+            case.long(f"{run['run']}.tokens") - engine.manifest(bundle)["tokens"]["first_image_id"]
         )
         for step, distribution in distributions.items():
             assert int(distribution.argmax()) == int(ids[step]), f"{run['run']} step {step}"
@@ -157,7 +156,7 @@ def test_margins(case: Case, bundle: Path) -> None:
 def test_sampled(case: Case, bundle: Path) -> None:
     """The engine's probabilities give every recorded code to its noise."""
     found = runs(case, greedy=False)
-    first = lumina2.manifest(bundle)["tokens"]["first_image_id"]
+    first = engine.manifest(bundle)["tokens"]["first_image_id"]
     for run in found:
         name = run["run"]
         distributions, noise = (

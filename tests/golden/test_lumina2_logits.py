@@ -96,7 +96,7 @@ def schedule_bundle(folder: Path, sizes: list[tuple[int, int]], schedule: dict[s
          "before": [1, 2, 3], "row_end": [100]} for rows, columns in sizes
     ]  # fmt: skip
     bundle = write_bundle(folder, grids, 0)
-    facts = lumina2.manifest(bundle)
+    facts = engine.manifest(bundle)
     facts["sampling"]["schedule"] = schedule
     (bundle / "manifest.json").write_text(json.dumps(facts), encoding="utf-8")
     return bundle

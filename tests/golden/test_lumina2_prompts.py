@@ -70,10 +70,8 @@ def test_ids(case: Case, bundle: Path) -> None:
     prompts = recorded(case)
     mine = [prompt for prompt in prompts if prompt["task"] == TASK]
     requests = [{"prompt": p["prompt"], "width": p["width"], "height": p["height"]} for p in mine]
-    lines = "".join(json.dumps(request) + "\n" for request in requests)
-    found = engine.run(engine.BUILD / "golden_prompts", bundle, stdin=lines).splitlines()
-    for prompt, line in zip(mine, found, strict=True):
-        got = json.loads(line)
+    found = engine.encode(bundle, *requests)
+    for prompt, got in zip(mine, found, strict=True):
         what = f"{prompt['width']}x{prompt['height']} {prompt['prompt']!r}"
         assert got["ids"] == prompt["ids"] + prompt["header_ids"], what
         assert got["unconditional"] == prompt["header_ids"], what

@@ -39,25 +39,18 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def before(bundle: Path) -> int:
-    (grid,) = lumina2.manifest(bundle)["grids"]
+    (grid,) = engine.manifest(bundle)["grids"]
     return len(grid["before"])
 
 
 def test_sizes(case: Case, weights: Weights) -> None:
-    config, facts = weights.config, case.info["dims"]
-    names = {
-        "dim": "hidden_size", "n_layer": "layers", "n_head": "heads", "n_kv_head": "kv_heads",
-        "head_dim": "head_dim", "ffn_dim": "ffn_size", "vocab_size": "vocab_size",
-        "norm_eps": "rms_norm_eps", "rope_base": "rope_theta", "max_positions": "max_positions",
-        "swin_norm": "swin_norm",
-    }  # fmt: skip
-    for own, name in names.items():
-        assert getattr(config, own) == facts[name], name
+    names = {"vocab_size": "vocab_size", "max_positions": "max_positions", "swin_norm": "swin_norm"}
+    chameleon.assert_sizes(weights.config, case.info["dims"], **names)
 
 
 def test_ids(case: Case, bundle: Path) -> None:
     """Ids by name, and the image that the manifest frames."""
-    facts, entries = case.info["token_ids"], lumina2.manifest(bundle)
+    facts, entries = case.info["token_ids"], engine.manifest(bundle)
     assert entries["prompt"]["prefix"] == [facts["bos"]]
     tokens = {"vocabulary": case.info["dims"]["vocab_size"], "first_image_id": facts["image_first"],
               "codebook_size": facts["image_count"]}  # fmt: skip
@@ -75,22 +68,20 @@ def test_plain_network(case: Case, weights: Weights) -> None:
     for name in weight_shapes(weights.config):
         model.get_parameter(name).copy_(weights.read(name))
     prompt, forced = case.long("prompt_ids"), case.long("forced_ids")
-    allowed = case.tolerance("hidden"), case.tolerance("logits")
     *layers, hidden = model.trunk(torch.cat([prompt, forced])[None])
-    expected = case.tensors["layer_hidden"]
     got = torch.stack([layer[0, : len(prompt)] for layer in (*layers, hidden)])
-    engine.assert_close("layers", got, expected, allowed[0])
+    engine.assert_recorded(case, "layer_hidden", got, "hidden")
     steps = hidden[0, len(prompt) - 1 :]
-    engine.assert_close("hidden", steps, case.tensors["step_hidden"], allowed[0])
+    engine.assert_recorded(case, "step_hidden", steps, "hidden")
     logits = torch.nn.functional.linear(steps[: len(forced)], model.head)
-    engine.assert_close("logits", logits, case.tensors["cond_logits"], allowed[1])
+    engine.assert_recorded(case, "cond_logits", logits, "logits")
     hidden = model.trunk(forced[None])[-1][0]
     logits = torch.nn.functional.linear(hidden, model.head)
     first = case.tensors["uncond_first_logits"]
-    engine.assert_close("header", logits[: len(first)], first, allowed[1])
+    engine.assert_close("header", logits[: len(first)], first, case.tolerance("logits"))
     rest = case.tensors["uncond_logits"]
     rows = logits[len(first) - 1 :][: len(rest)]
-    engine.assert_close("unconditional", rows, rest, allowed[1])
+    engine.assert_close("unconditional", rows, rest, case.tolerance("logits"))
 
 
 @torch.inference_mode()
@@ -98,29 +89,20 @@ def test_prompt(case: Case, bundle: Path) -> None:
     prompt = case.long("prompt_ids")
     target = Target(bundle, 1, len(prompt))
     (hidden,) = target.prefill([prompt])
-    allowed = case.tolerance("hidden")
-    engine.assert_close("hidden", hidden, case.tensors["prefill_hidden"], allowed)
+    engine.assert_recorded(case, "prefill_hidden", hidden, "hidden")
     logits = target.logits(hidden[-1:])[0]
     expected = case.tensors["prefill_logits_last"][target.image_ids]
     engine.assert_close("logits", logits, expected, case.tolerance("logits"))
-    keys, values = target.cache[:, :, 0, :, : len(prompt)].unbind(1)
-    expected = chameleon.adjacent(case.tensors["prefill_k"])
-    engine.assert_close("keys", keys, expected, allowed)
-    engine.assert_close("values", values, case.tensors["prefill_v"], allowed)
+    cache = target.cache[:, :, 0, :, : len(prompt)]
+    chameleon.assert_cache(case, "prefill_k", "prefill_v", cache, "hidden")
 
 
 @torch.inference_mode()
 def test_layers(case: Case, bundle: Path) -> None:
     """What every block gets, for drafters that read inner layers."""
-    prompt, expected = case.long("prompt_ids")[None], case.tensors["layer_hidden"]
-    target = Target(bundle, 1, prompt.shape[1])
-    blocks = torch.arange(len(expected) - 1)
-    _, features = target.module.forward_features(
-        target.module.embed(prompt), torch.arange(prompt.shape[1])[None],
-        torch.empty(0, dtype=torch.int64), target.lengths, target.cache, blocks,
-    )  # fmt: skip
-    got = features[0].unflatten(-1, (len(blocks), -1)).transpose(0, 1)
-    engine.assert_close("layers", got, expected[:-1], case.tolerance("hidden"))
+    prompt, expected = case.long("prompt_ids")[None], case.tensors["layer_hidden"][:-1]
+    got = Target(bundle, 1, prompt.shape[1]).layers(prompt, len(expected))[:, 0]
+    engine.assert_close("layers", got, expected, case.tolerance("hidden"))
 
 
 @torch.inference_mode()
@@ -136,7 +118,7 @@ def test_steps(case: Case, bundle: Path, before: int) -> None:
     wanted = {"cond": case.tensors["cond_logits"][before:], "uncond": case.tensors["uncond_logits"]}
     for (name, expected), rows in zip(wanted.items(), hidden, strict=True):
         got = target.logits(rows[: len(expected)])
-        engine.assert_close(name, got, expected[:, target.image_ids], allowed[1])
+        engine.assert_close(name, got, expected[:, target.image_ids], case.tolerance("logits"))
 
 
 @torch.inference_mode()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import golden_chameleon as chameleon
 import golden_engine as engine
 import pytest
 from golden_cases import Case
@@ -32,7 +31,7 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     grid, dims = case.info["greedy"], case.info["dims"]
     size = f"{32 * grid['width_grids']}x{32 * grid['height_grids']}"
     words = ("--sizes", size)
-    out = chameleon.export(folder / "bundle", "lumina-mgpt", case.folder, {}, *words)
+    out = engine.export(folder / "bundle", "lumina-mgpt", {}, *words, model=case.folder)
     shape = Shape(dims["hidden_size"], dims["heads"], dims["kv_heads"], dims["ffn_size"])
     embeddings = load_file(case.folder / "model.safetensors")["model.embed_tokens.weight"]
     add_drafter(folder, out, Weights(shape, 6), embeddings, "part")
@@ -40,7 +39,7 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_greedy_image(case: Case, bundle: Path, tmp_path: Path) -> None:
-    (grid,) = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))["grids"]
+    (grid,) = engine.manifest(bundle)["grids"]
     header = len(grid["before"])
     prompt = case.long("greedy_prompt_ids").tolist()
     assert prompt[-header:] == grid["before"]

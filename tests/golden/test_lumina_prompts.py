@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import golden_cases
-import golden_chameleon as chameleon
 import golden_engine as engine
 import pytest
 from golden_cases import Case
@@ -37,7 +36,7 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = {"sizes": sizes, "max_positions": 10240}
     words = ("--tokenizer", tokenizer.folder / "tokenizer.json")
     out = tmp_path_factory.mktemp("prompts") / "bundle"
-    return chameleon.export(out, FAMILIES[case.kind or ""], model.folder, config, *words)
+    return engine.export(out, FAMILIES[case.kind or ""], config, *words, model=model.folder)
 
 
 def test_ids(case: Case, bundle: Path) -> None:
@@ -46,10 +45,8 @@ def test_ids(case: Case, bundle: Path) -> None:
         {"prompt": prompt["prompt"], "width": size(prompt)[0], "height": size(prompt)[1]}
         for prompt in prompts
     ]
-    lines = "\n".join(map(json.dumps, requests)) + "\n"
-    found = engine.run(engine.BUILD / "golden_prompts", bundle, stdin=lines).splitlines()
-    for prompt, line in zip(prompts, found, strict=True):
-        got, what = json.loads(line), f"{size(prompt)} {prompt['prompt']!r}"
+    for prompt, got in zip(prompts, engine.encode(bundle, *requests), strict=True):
+        what = f"{size(prompt)} {prompt['prompt']!r}"
         if case.kind == "anole_logits":
             assert got["ids"] == prompt["cond_ids"], what
             assert got["unconditional"] == prompt["uncond_ids_unpadded"], what

@@ -63,15 +63,13 @@ def test_masks(case: Case) -> None:
 
 @torch.inference_mode()
 def test_features(case: Case, model: MAR) -> None:
-    tolerance = case.tolerance("fwd")
     for k in range(len(case.tensors["fwd.mask_lens"])):
         tokens, visible, classes = forward_inputs(case, k)
         taken = record(model, tokens, visible, classes)
         names = [name for name in taken if case.has(f"fwd.{k}.{name}")]
         assert {"enc", "z"} <= set(names)
         for name in names:
-            expected = case.tensors[f"fwd.{k}.{name}"]
-            engine.assert_close(f"fwd.{k}.{name}", taken[name], expected, tolerance)
+            engine.assert_recorded(case, f"fwd.{k}.{name}", taken[name], "fwd")
 
 
 def record(model: MAR, tokens: Tensor, visible: Tensor, classes: Tensor) -> dict[str, Tensor]:
@@ -145,9 +143,8 @@ def test_time(case: Case, model: MAR) -> None:
     steps, tolerance = case.long("net.time.t"), case.tolerance("fwd")
     embedded = model.diffloss.net.time_embed(steps)
     # Angles reach 1,000, where neighbouring numbers of fp32 lie 6.1e-5 apart.
-    features = case.tensors["net.time.freq"]
-    engine.assert_close("features", time_features(steps), features, max(tolerance, 6.2e-5))
-    engine.assert_close("embedding", embedded, case.tensors["net.time.emb"], tolerance)
+    engine.assert_recorded(case, "net.time.freq", time_features(steps), max(tolerance, 6.2e-5))
+    engine.assert_recorded(case, "net.time.emb", embedded, tolerance)
 
 
 def settings_of(name: str) -> tuple[float, float]:
@@ -294,7 +291,7 @@ def test_runs_of_the_engine(case: Case, model: MAR, tmp_path: Path) -> None:
             method="ar", steps=facts["num_iter"], last_noise="off", cfg_scale=facts["cfg"],
             schedule=facts["cfg_schedule"], temperature=facts["temperature"],
         )  # fmt: skip
-        engine.assert_close(run, generated["tokens"], case.tensors[f"{run}.tokens"], case.tolerance("runs"))  # fmt: skip
+        engine.assert_recorded(case, f"{run}.tokens", generated["tokens"], "runs")
         assert int(generated["counts.0"][0]) == facts["num_iter"], run
 
 

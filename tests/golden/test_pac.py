@@ -122,7 +122,7 @@ def test_walks(case: Case) -> None:
         path, _, final = fan.walk(target, case.tensors[f"{name}.accept_u"], 0.5)
         assert path == case.tensors[f"{name}.reference.path"].tolist(), where
         allowed = tolerance(case, "probabilities")
-        engine.assert_close(where, final, case.tensors[f"{name}.reference.final"], allowed)
+        engine.assert_recorded(case, f"{name}.reference.final", final, allowed)
 
 
 def even_row(case: Case) -> Tensor:
@@ -195,7 +195,7 @@ def test_official_distributions(case: Case) -> None:
         for even, kind in ((True, "law_released"), (False, "law_released_correct_bonus")):
             cycle = ReferenceCycle(targets, drafts, problem["candidates"], problem["depth"], even)
             own, where = cycle.distribution(), f"{case.name} {name} {kind}"
-            engine.assert_close(where, own, case.tensors[f"{name}.{kind}"], exact)
+            engine.assert_recorded(case, f"{name}.{kind}", own, exact)
             key = kind.replace("law_", "").replace("correct", "with_correct") + "_total_variation"
             away = total_variation(own, joint(targets))
             assert away == pytest.approx(problem[key], abs=exact), where
@@ -300,7 +300,7 @@ def test_processes(case: Case) -> None:
         slots = problem["draft_slots"]
         process = PacProcess(targets, slots, problem["candidates"], problem["depth"])
         distribution, passes = process.distribution()
-        engine.assert_close(where, distribution, case.tensors[f"{name}.law"], exact)
+        engine.assert_recorded(case, f"{name}.law", distribution, exact)
         assert total_variation(distribution, joint(targets)) < exact, where
         assert passes == pytest.approx(problem["expected_passes"], rel=exact), where
         _, alone = PacProcess(targets, slots, 1, 1).distribution()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import golden_engine as engine
 import golden_pixels as pixels
-import golden_simplear as simplear
 import pytest
 import torch
 from golden_cases import Case, sibling
@@ -15,6 +14,7 @@ from golden_chameleon import Target
 from torch import Tensor
 
 KINDS = ("families/simplear_generate",)
+CELL = 16  # pixels a side of a code
 METHODS = (("ar",), ("sjd",), ("ngram",), ("zipar", "--ahead", 100))  # exact ones, at temperature 0
 
 
@@ -25,16 +25,18 @@ def runs(case: Case, greedy: bool) -> list[dict]:
 def size(case: Case) -> tuple[int, int]:
     """Width and height in pixels."""
     rows, columns = case.info["grid"]
-    return simplear.CELL * columns, simplear.CELL * rows
+    return CELL * columns, CELL * rows
 
 
 def export(case: Case, folder: Path, *words: object) -> Path:
     model, decoder = (sibling(case, case.info[entry]).folder for entry in ("model", "vq"))
     lengths = [case.tensors["negative_ids"].numel()]
     lengths += [case.tensors[f"{run['run']}.prompt_ids"].numel() for run in case.info["runs"]]
-    parts = ("--model", model, "--decoder", decoder / "decoder.jit", *words)
-    simplear.export(folder / "bundle", [size(case)], max(lengths), *parts)
-    return folder / "bundle"
+    images = engine.images_of([size(case)], max(lengths))
+    return engine.export(
+        folder / "bundle", "simplear", images, "--dtype", "fp32", *words,
+        model=model, decoder=decoder / "decoder.jit",
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +51,14 @@ def codes_alone(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_check(full: Path, codes_alone: Path) -> None:
     for bundle in (full, codes_alone):
-        engine.run(engine.BUILD / "lamplighter", "check", bundle, "--device", "cpu")
+        engine.check(bundle)
 
 
 def test_prompts(case: Case, full: Path) -> None:
     width, height = size(case)
     for run in case.info["runs"]:
         request = {"prompt": run["prompt"], "width": width, "height": height}
-        (found,) = simplear.encode(full, request)
+        (found,) = engine.encode(full, request)
         assert found["ids"] == case.tensors[f"{run['run']}.prompt_ids"].tolist()
         assert found["unconditional"] == case.tensors["negative_ids"].tolist()
 
@@ -67,10 +69,8 @@ def generate(
     """Tokens and pixels of a greedy image by the program."""
     width, height = size(case)
     folder.mkdir(parents=True, exist_ok=True)
-    engine.run(
-        engine.BUILD / "lamplighter", "generate", "-m", bundle, "-q", "--overwrite",
-        "-p", run["prompt"], "-W", width, "-H", height, "--cfg-scale", run["cfg"],
-        "--temperature", 0, "--dtype", "fp32", "--device", "cpu", "--threads", 1,
+    engine.generate(
+        bundle, "-p", run["prompt"], "-W", width, "-H", height, "--cfg-scale", run["cfg"],
         "-o", folder / "image.png", "--save-codes", folder / "codes.json", "--method", *method,
     )  # fmt: skip
     (generated,) = json.loads((folder / "codes.json").read_text(encoding="utf-8"))["images"]
@@ -82,8 +82,7 @@ def assert_pixels(case: Case, name: str, bundle: Path, tokens: Tensor, generated
     decoder = engine.load_module(bundle, "image_decoder")
     image = decoder.decode(tokens.view(1, *case.info["grid"]))[0]
     if case.has(f"{name}.image"):
-        expected = case.tensors[f"{name}.image"]
-        engine.assert_close(name, image, expected, case.info["tolerance"]["image"])
+        engine.assert_recorded(case, f"{name}.image", image, "image")
     pixels.assert_rounded(name, generated, case.tensors[f"{name}.image_u8"], image, 0.03)
 
 
@@ -132,7 +131,7 @@ def test_sampled(case: Case, full: Path) -> None:
         )
         if case.has(f"{name}.probs"):
             steps = [0, 1, len(distributions) // 2]
-            engine.assert_close(name, distributions[steps], case.tensors[f"{name}.probs"], 1e-4)
+            engine.assert_recorded(case, f"{name}.probs", distributions[steps], 1e-4)
         sampled = (distributions / case.tensors[f"{name}.noise"]).argmax(-1)
         assert torch.equal(sampled, case.long(f"{name}.tokens")), name
     assert found

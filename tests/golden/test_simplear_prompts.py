@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import golden_engine as engine
-import golden_simplear as simplear
 import pytest
 from golden_cases import Case
 
@@ -79,7 +78,7 @@ def test_ids(case: Case, bundle: Path) -> None:
     prompts = recorded(case, "prompts.json")
     captions = [p["prompt"] for p in prompts if p["kind"] == "positive"]
     requests = [{"prompt": text, "width": SIDE, "height": SIDE} for text in captions]
-    found = iter(simplear.encode(bundle, *requests))
+    found = iter(engine.encode(bundle, *requests))
     negatives = [p["ids"] for p in prompts if p["kind"] != "positive"]
     got = []
     for prompt in prompts:
@@ -100,7 +99,7 @@ def test_negative_prompts(case: Case, bundle: Path, tokenizer: Path) -> None:
     ]
     whole = [NEGATIVE_TEXT.replace("{prompt}", text) for text in texts]
     expected = engine.tokenize(tokenizer, [{"bytes": text.encode().hex()} for text in whole])
-    for answer, wanted in zip(simplear.encode(bundle, *requests), expected, strict=True):
+    for answer, wanted in zip(engine.encode(bundle, *requests), expected, strict=True):
         assert answer["unconditional"] == wanted["ids"]
 
 

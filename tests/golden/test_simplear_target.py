@@ -6,7 +6,6 @@ from pathlib import Path
 
 import golden_chameleon as chameleon
 import golden_engine as engine
-import golden_simplear as simplear
 import pytest
 import torch
 from golden_cases import Case
@@ -32,8 +31,8 @@ def plain(weights: Weights) -> SimpleAR:
 
 def export(case: Case, folder: Path, *words: object) -> Path:
     longest = max(len(case.tensors[f"{half}_ids"]) for half, _ in HALVES)
-    simplear.export(folder / "bundle", [(64, 64)], longest, "--model", case.folder, *words)
-    return folder / "bundle"
+    images, words = engine.images_of([(64, 64)], longest), ("--dtype", "fp32", *words)
+    return engine.export(folder / "bundle", "simplear", images, *words, model=case.folder)
 
 
 @pytest.fixture(scope="module")
@@ -52,20 +51,13 @@ def prompts(case: Case) -> list[Tensor]:
 
 def test_sizes(case: Case, weights: Weights) -> None:
     """Also those that config.json leaves out."""
-    names = {
-        "vocab_size": "vocab_size", "dim": "hidden_size", "n_layer": "layers", "n_head": "heads",
-        "n_kv_head": "kv_heads", "head_dim": "head_dim", "ffn_dim": "ffn_size",
-        "norm_eps": "rms_norm_eps", "rope_base": "rope_theta", "max_positions": "max_positions",
-    }  # fmt: skip
-    facts = case.info["dims"]
-    for own, name in names.items():
-        if name in facts:
-            assert getattr(weights.config, own) == facts[name], name
+    names = {"vocab_size": "vocab_size", "max_positions": "max_positions"}
+    chameleon.assert_sizes(weights.config, case.info["dims"], **names)
 
 
 def test_prompts(case: Case, bundle: Path) -> None:
     request = {"prompt": case.info["run"]["prompt"], "width": 64, "height": 64}
-    (found,) = simplear.encode(bundle, request)
+    (found,) = engine.encode(bundle, request)
     assert found["ids"] == case.tensors["prompt_ids"].tolist()
     assert found["unconditional"] == case.tensors["negative_ids"].tolist()
 
@@ -73,46 +65,40 @@ def test_prompts(case: Case, bundle: Path) -> None:
 @torch.inference_mode()
 def test_plain_network(case: Case, plain: SimpleAR) -> None:
     """Whole sequences without a cache."""
-    fed, allowed = case.long("generated_ids")[:-1], case.info["tolerance"]
+    fed = case.long("generated_ids")[:-1]
     logits = []
     for prompt, (_, prefix) in zip(prompts(case), HALVES, strict=True):
         *layers, hidden = (rows[0] for rows in plain.trunk(torch.cat([prompt, fed])[None]))
-        expected = case.tensors[f"{prefix}prefill_hidden"]
-        engine.assert_close(f"{prefix}prompt", hidden[: len(prompt)], expected, allowed["hidden"])
+        engine.assert_recorded(case, f"{prefix}prefill_hidden", hidden[: len(prompt)], "hidden")
         steps = hidden[len(prompt) - 1 :]
-        expected = case.tensors[f"{prefix}step_hidden"]
-        engine.assert_close(f"{prefix}hidden", steps, expected, allowed["hidden"])
+        engine.assert_recorded(case, f"{prefix}step_hidden", steps, "hidden")
         logits.append(plain.logits(steps))
         if not prefix:
             # The last of them is the norm's output.
             got = torch.stack([*layers[:-1], hidden])[:, : len(prompt)]
-            engine.assert_close("layers", got, case.tensors["layer_hidden"], allowed["hidden"])
+            engine.assert_recorded(case, "layer_hidden", got, "hidden")
     for name, got in zip(("cond_logits", "uncond_logits"), logits, strict=True):
-        engine.assert_close(name, got, case.tensors[name], allowed["logits"])
+        engine.assert_recorded(case, name, got, "logits")
 
 
 @torch.inference_mode()
 def test_target(case: Case, bundle: Path, full: Path) -> None:
     """Prompts of unequal length side by side, then id by id with the cache."""
-    fed, allowed = case.long("generated_ids"), case.info["tolerance"]
+    fed = case.long("generated_ids")
     pair = prompts(case)
     target = Target(full, 2, max(map(len, pair)) + len(fed))
     prefilled = target.prefill(pair)
     for rows, (_, prefix) in zip(prefilled, HALVES, strict=True):
-        expected = case.tensors[f"{prefix}prefill_hidden"]
-        engine.assert_close(f"{prefix}prompt", rows, expected, allowed["hidden"])
-    keys, values = target.cache[:, :, 0, :, : len(pair[0])].unbind(1)
-    expected = chameleon.adjacent(case.tensors["prefill_k"])
-    engine.assert_close("keys", keys, expected, allowed["hidden"])
-    engine.assert_close("values", values, case.tensors["prefill_v"], allowed["hidden"])
+        engine.assert_recorded(case, f"{prefix}prefill_hidden", rows, "hidden")
+    cache = target.cache[:, :, 0, :, : len(pair[0])]
+    chameleon.assert_cache(case, "prefill_k", "prefill_v", cache, "hidden")
     steps = [torch.stack([rows[-1] for rows in prefilled]), *(target.step(i) for i in fed[:-1])]
     hidden = torch.stack(steps, 1)
     for rows, (_, prefix) in zip(hidden, HALVES, strict=True):
-        expected = case.tensors[f"{prefix}step_hidden"]
-        engine.assert_close(f"{prefix}hidden", rows, expected, allowed["hidden"])
+        engine.assert_recorded(case, f"{prefix}step_hidden", rows, "hidden")
     conditional, unconditional = target.logits(hidden)
-    engine.assert_close("cond", conditional, case.tensors["cond_logits"], allowed["logits"])
-    engine.assert_close("uncond", unconditional, case.tensors["uncond_logits"], allowed["logits"])
+    engine.assert_recorded(case, "cond_logits", conditional, "logits")
+    engine.assert_recorded(case, "uncond_logits", unconditional, "logits")
     codes = Target(bundle, 1, 1)
     got = codes.logits(hidden)
     engine.assert_close("codes", got[0], conditional[:, codes.image_ids], 1e-6)

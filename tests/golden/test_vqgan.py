@@ -1,7 +1,5 @@
 """Chameleon's image tokenizers: exported decoder and encoder, the program's pixels."""
 
-import json
-import sys
 from pathlib import Path
 
 import golden_engine as engine
@@ -27,9 +25,7 @@ def checkpoint(case: Case) -> Path:
 @pytest.fixture(scope="module")
 def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("vqgan") / "bundle"
-    command = (sys.executable, "-m", "models.export", "anole", "--vq", checkpoint(case))
-    engine.run(*command, "--out", out)
-    return out
+    return engine.export(out, "anole", {}, vq=checkpoint(case))
 
 
 @pytest.fixture(scope="module")
@@ -46,23 +42,22 @@ def test_dimensions(case: Case, plain: VQGAN) -> None:
 
 
 def test_bundle(case: Case, bundle: Path) -> None:
-    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+    manifest = engine.manifest(bundle)
     assert manifest["decoder"] == {
         "codebook_size": case.info["dims"]["n_embed"],
         "downsample": case.info["dims"]["downsample_factor"],
         "pixels": "truncate",
     }
     assert manifest["modules"]["image_decoder"]["dtype"] == "float32"
-    engine.run(engine.BUILD / "lamplighter", "check", bundle, "--device", "cpu")
+    engine.check(bundle)
 
 
 @pytest.mark.parametrize("number", SETS)
 def test_image(case: Case, bundle: Path, number: int) -> None:
-    expected = case.tensors[f"image_float_{number}"]
     with torch.inference_mode():
         module = engine.load_module(bundle, "image_decoder")
         image = module.decode(case.long(f"codes_{number}")[None])[0]
-    engine.assert_close("image", image, expected, case.info["tolerance"]["float_abs"])
+    engine.assert_recorded(case, f"image_float_{number}", image, "float_abs")
 
 
 def test_pixels(case: Case, bundle: Path, tmp_path: Path) -> None:
@@ -89,8 +84,7 @@ def test_decoder_stages(case: Case, plain: VQGAN, number: int) -> None:
         latent = plain.quantize.lookup(case.long(f"codes_{number}")[None])
         image = plain.decode(latent)
     assert torch.equal(latent[0], case.tensors[f"latent_{number}"])
-    expected = case.tensors[f"image_float_{number}"]
-    engine.assert_close("image", image[0], expected, case.info["tolerance"]["float_abs"])
+    engine.assert_recorded(case, f"image_float_{number}", image[0], "float_abs")
 
 
 @torch.inference_mode()
@@ -102,15 +96,14 @@ def test_encoder(case: Case, bundle: Path, plain: VQGAN, number: int, exported: 
     rgb = case.tensors[f"enc_image_u8_{number}"].double() / 255 * 2 - 1
     latents = module.latents(rgb.float().permute(2, 0, 1)[None])
     found = (module.nearest(latents) if exported else plain.quantize.indices(latents))[0]
-    expected = case.tensors[f"enc_z_{number}"]
-    engine.assert_close("latents", latents[0], expected, case.info["tolerance"]["z_abs"])
+    engine.assert_recorded(case, f"enc_z_{number}", latents[0], "z_abs")
     clear = case.tensors[f"enc_margin_{number}"] > 1e-3
     assert clear.any()
     assert torch.equal(found[clear], case.long(f"enc_codes_{number}")[clear])
     rows = plain.quantize.embedding.weight.double()
     nearest = torch.cdist(latents[0].double().flatten(1).t(), rows).square().topk(2, largest=False)
     margin = (nearest.values[:, 1] - nearest.values[:, 0]).view_as(clear)
-    engine.assert_close("margin", margin, case.tensors[f"enc_margin_{number}"], 1e-3)
+    engine.assert_recorded(case, f"enc_margin_{number}", margin, 1e-3)
 
 
 def test_neighbours(case: Case, bundle: Path, plain: VQGAN, tmp_path: Path) -> None:

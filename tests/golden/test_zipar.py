@@ -86,7 +86,9 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
     dims = case.info["dims"]
     model = {"n_head": dims["heads"], "grid": dims["grid"]}
     out = tmp_path_factory.mktemp("zipar") / "bundle"
-    return engine.export(out, {"gpt": model}, gpt=case.folder / case.info["weights_file"])
+    return engine.export(
+        out, "llamagen", {"gpt": model}, gpt=case.folder / case.info["weights_file"]
+    )
 
 
 def condition(case: Case) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@
 #include "image/formats.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -53,12 +54,10 @@ TEST_F(ImageTest, JpegKeepsItsText) {
   EXPECT_THAT(read_image_text(path("a.jpg")), ElementsAre(Pair("lamplighter", kText[1].second)));
   write_image(path("bare.jpg"), image());
   EXPECT_THAT(read_image_text(path("bare.jpg")), IsEmpty());
-  try {
-    write_image(path("long.jpg"), image(), {{"lamplighter", std::string(66'000, 'x')}});
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("65533 bytes of text"));
-  }
+  EXPECT_THAT(error_of([&] {
+                write_image(path("long.jpg"), image(), {{"lamplighter", std::string(66'000, 'x')}});
+              }),
+              HasSubstr("65533 bytes of text"));
   EXPECT_FALSE(std::filesystem::exists(path("long.jpg")));
 }
 

@@ -10,6 +10,7 @@
 #include "image/png_chunks.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -40,14 +41,7 @@ class PngFile : public testing::Test {
     return read_image_text(path_);
   }
   std::string message_of(const std::string& bytes) const {
-    try {
-      read(bytes);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::input);
-      return error.what();
-    }
-    ADD_FAILURE() << "no error was thrown";
-    return "";
+    return error_of(ExitCode::input, [&] { read(bytes); });
   }
 
   std::string path_;
@@ -76,14 +70,7 @@ std::string png(std::uint32_t width, std::uint32_t height, char depth, char colo
 }
 
 std::string pixels_refused(const std::string& bytes) {
-  try {
-    parse_png(bytes, "a.png");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::input);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
+  return error_of(ExitCode::input, [&] { parse_png(bytes, "a.png"); });
 }
 
 TEST_F(PngFile, HoldsTheSizeAndCorrectChecksums) {
@@ -176,12 +163,7 @@ TEST_F(PngFile, DeclaredSizesAreChecked) {
   EXPECT_EQ(pixels(bytes), gradient(5, 5).pixels);
   EXPECT_EQ(pixels(bytes + "what another program appends"), gradient(5, 5).pixels);
   const auto refused = [&](std::size_t at, const std::string& with) {
-    try {
-      pixels(std::string(bytes).replace(at, with.size(), with));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("nothing");
+    return error_of([&] { pixels(std::string(bytes).replace(at, with.size(), with)); });
   };
   EXPECT_THAT(refused(bytes.find("IDAT") - 4, "\x3f"), HasSubstr("a chunk is cut off"));
   EXPECT_THAT(refused(16, std::string("\0\0\x40\0\0\0\x40\0", 8)), HasSubstr("too small for its pixels"));

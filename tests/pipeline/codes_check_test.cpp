@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -35,13 +36,7 @@ Codes codes_of(int rows, int columns, std::int32_t id = 0) {
 
 // The complaint, "" where there is none.
 std::string complaint(const Manifest& manifest, const Codes& codes, CodeRows rows) {
-  try {
-    check_codes(manifest, codes, "here", rows);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::input);
-    return error.what();
-  }
-  return "";
+  return error_of(ExitCode::input, [&] { check_codes(manifest, codes, "here", rows); });
 }
 
 TEST(CodesCheck, WholeImagesHaveGridsOfTheBundle) {

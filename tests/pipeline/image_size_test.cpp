@@ -5,6 +5,7 @@
 
 #include "lamplighter/error.h"
 #include "pipeline/pixel_encoder.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -32,13 +33,7 @@ Manifest with_grid(int rows, int columns) {
 
 // The complaint, "" where there is none.
 std::string complaint(const Manifest& manifest, int width, int height, ExitCode code = ExitCode::input) {
-  try {
-    check_sides(manifest, width, height, "a.png");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    return error.what();
-  }
-  return "";
+  return error_of(code, [&] { check_sides(manifest, width, height, "a.png"); });
 }
 
 TEST(ImageSize, SidesAreThoseOfAGrid) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -13,13 +14,8 @@ using testing::HasSubstr;
 const NameFields kFields{{"index", std::uint64_t{42}}, {"seed", ~std::uint64_t{0}}, {"id", "cat"}};
 
 std::string rejected(const std::string& pattern) {
-  try {
-    ADD_FAILURE() << pattern << " became " << expand_name("output", pattern, kFields);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "";
+  return error_of(ExitCode::usage,
+                  [&] { ADD_FAILURE() << pattern << " became " << expand_name("output", pattern, kFields); });
 }
 
 TEST(NamePattern, ExpandsFields) {

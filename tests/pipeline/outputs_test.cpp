@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -22,14 +23,7 @@ std::vector<std::string> two(const std::string& pattern) {
 
 template <class F>
 std::string refusal(F f, ExitCode code = ExitCode::usage) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    return error.what();
-  }
-  ADD_FAILURE() << "not refused";
-  return "";
+  return error_of(code, f);
 }
 
 TEST(Outputs, FillPatterns) {

@@ -6,10 +6,6 @@
 namespace lamplighter::reference {
 namespace {
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 // The official programs compare inclusively and sum the two halves of the total variation on their own.
 Numerator official_numerator(const Walk& walk, const Distribution& g, std::int64_t token,
                              std::int64_t depth) {

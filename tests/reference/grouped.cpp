@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::int64_t kBelow = 7, kAbove = 6;
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 // The token's place among all by probability, then id: those from 7 below to 6 above; itself alone where
 // there are fewer below.
 std::vector<std::int64_t> slice_of(const Distribution& g, std::int64_t token) {

@@ -9,10 +9,6 @@ namespace {
 
 constexpr double kLeastMass = 1e-6;  // smaller ones are rounding
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 struct Tested {
   std::vector<std::int64_t> right;  // children, the last one first
   Distribution left;                // of the target, as if all had been rejected

@@ -12,10 +12,6 @@ namespace {
 
 constexpr double kLeastMass = 1e-6;
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 Distribution scaled_excess(double weight, Distribution target, const Distribution& draft) {
   for (double& value : target) value *= weight;
   return excess(target, draft);

@@ -11,10 +11,6 @@ namespace {
 // Smaller masses are rounding: in exact arithmetic a rejection leaves more than the rejected probability.
 constexpr double kLeastMass = 1e-6;
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 // The children of one node.
 class Siblings {
  public:

@@ -8,10 +8,6 @@
 namespace lamplighter::reference {
 namespace {
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 // min(epsilon, alpha exp(-H)), H = -sum p ln(p + 1e-5).
 double threshold(const Walk& walk, const Distribution& target) {
   double entropy = 0;

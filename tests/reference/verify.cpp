@@ -11,10 +11,6 @@
 namespace lamplighter::reference {
 namespace {
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 [[noreturn]] void reject(const std::string& what) {
   throw Error(ExitCode::usage, "verify: " + what);
 }

@@ -5,6 +5,10 @@
 // What the verifies of this folder share.
 namespace lamplighter::reference {
 
+inline std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
 struct Walk {
   const ScoredTree& tree;
   const AcceptanceOptions& options;
@@ -13,11 +17,11 @@ struct Walk {
   std::vector<std::vector<std::int64_t>> children;  // [N] siblings by node index
   std::vector<std::int64_t> depth;                  // [N]
 
-  std::int64_t token(std::int64_t node) const { return tree.tokens[static_cast<std::size_t>(node)]; }
-  const Distribution& target(std::int64_t node) const { return tree.target[static_cast<std::size_t>(node)]; }
+  std::int64_t token(std::int64_t node) const { return tree.tokens[at(node)]; }
+  const Distribution& target(std::int64_t node) const { return tree.target[at(node)]; }
   // The row the children of a node were sampled from.
   const Distribution& draft(std::int64_t node) const;
-  double uniform(std::int64_t node) const { return tree.uniforms[static_cast<std::size_t>(node)]; }
+  double uniform(std::int64_t node) const { return tree.uniforms[at(node)]; }
   bool is_padding(std::int64_t token_id) const { return token_id < 0 || token_id >= vocabulary; }
 };
 

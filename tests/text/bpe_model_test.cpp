@@ -7,6 +7,7 @@
 #include <random>
 
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 #include "tests/text/bpe_file.h"
 
 namespace lamplighter {
@@ -23,13 +24,7 @@ Ids encode(const BpeModel& model, const std::string& piece) {
 }
 
 std::string message(const json& vocabulary, const json& merges) {
-  try {
-    BpeModel(vocabulary, merges, "file.json");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bundle);
-    return error.what();
-  }
-  return "";
+  return error_of(ExitCode::bundle, [&] { BpeModel(vocabulary, merges, "file.json"); });
 }
 
 TEST(BpeModel, StandsBytesForCharacters) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/utf8.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -31,13 +32,7 @@ Pieces split(const Json& stage, const std::string& text) {
 }
 
 std::string message(const Json& stage) {
-  try {
-    split(stage, "");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bundle);
-    return error.what();
-  }
-  return "";
+  return error_of(ExitCode::bundle, [&] { split(stage, ""); });
 }
 
 Pieces split_alone(const Json& stage, const std::string& text) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 #include "tests/text/bpe_file.h"
 
 namespace lamplighter {
@@ -20,14 +21,7 @@ BpeTokenizer load(const json& file) {
 }
 
 std::string message(const BpeFile& file) {
-  try {
-    const BpeTokenizer tokenizer(file.path());
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bundle);
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    return error.what();
-  }
-  return "";
+  return error_of(ExitCode::bundle, [&] { const BpeTokenizer tokenizer(file.path()); });
 }
 
 // Message of the error for a file with one changed value.

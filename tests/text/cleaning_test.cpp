@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -103,13 +104,8 @@ TEST(CheckCaption, RejectsWhatIsNoCaption) {
   check_caption("", "prompt 1");
   check_caption(std::string(kMaxCaptionBytes, 'x'), "prompt 1");
   EXPECT_THROW(check_caption(std::string(kMaxCaptionBytes + 1, 'x'), "prompt 1"), Error);
-  try {
-    check_caption("ab\xff", "prompt 1");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::input);
-    EXPECT_STREQ(error.what(), "prompt 1: byte 3 is not valid UTF-8");
-  }
+  EXPECT_EQ(error_of(ExitCode::input, [&] { check_caption("ab\xff", "prompt 1"); }),
+            "prompt 1: byte 3 is not valid UTF-8");
 }
 
 }  // namespace

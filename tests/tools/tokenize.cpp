@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "tests/program.h"
 #include "text/bpe_tokenizer.h"
 #include "text/cleaning.h"
 #include "text/t5_tokenizer.h"
@@ -57,20 +58,11 @@ void run_bpe(const std::string& path) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count < 2) {
-    std::cerr << "usage: tokenize MODEL MAX_LENGTH [EXTRA_IDS] < requests.jsonl\n"
-                 "       tokenize TOKENIZER.json < requests.jsonl\n";
-    return 2;
-  }
-  try {
-    if (count == 2) {
-      run_bpe(arguments[1]);
-    } else {
-      run_t5(count, arguments);
-    }
-  } catch (const std::exception& error) {
-    std::cerr << "tokenize: " << error.what() << '\n';
-    return 1;
-  }
-  return 0;
+  constexpr const char* kUsage =
+      "tokenize MODEL MAX_LENGTH [EXTRA_IDS] < requests.jsonl\n"
+      "       tokenize TOKENIZER.json < requests.jsonl";
+  return lamplighter::run_program(kUsage, count >= 2, [&] {
+    if (count == 2) return run_bpe(arguments[1]);
+    run_t5(count, arguments);
+  });
 }

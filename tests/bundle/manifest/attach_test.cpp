@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/sha256.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -85,13 +86,8 @@ TEST_F(AttachFile, KeepsAnOldFileThatAnotherEntryNames) {
 
 TEST_F(AttachFile, RefusesTheNameOfAnotherPart) {
   const std::string before = read_file(at("manifest.json"));
-  try {
-    attach("target.pt", "tree", "/trees/cpu", "target.pt");
-    FAIL() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bundle);
-    EXPECT_THAT(error.what(), HasSubstr("target.pt is already used for something else"));
-  }
+  EXPECT_THAT(error_of(ExitCode::bundle, [&] { attach("target.pt", "tree", "/trees/cpu", "target.pt"); }),
+              HasSubstr("target.pt is already used for something else"));
   EXPECT_EQ(read_file(at("target.pt")), "weights");
   EXPECT_EQ(read_file(at("manifest.json")), before);
 }

@@ -3,6 +3,7 @@
 
 #include "bundle/draft_kinds.h"
 #include "tests/bundle/manifest/toy_manifest.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -25,13 +26,8 @@ TEST_F(ManifestTest, ReadsEveryField) {
 
 TEST_F(ManifestTest, AnUnknownGridIsAUsageErrorThatListsTheGrids) {
   const Manifest manifest = read();
-  try {
-    find_grid(manifest, 100, 100);
-    FAIL();
-  } catch (const Error& caught) {
-    EXPECT_EQ(caught.code(), ExitCode::usage);
-    EXPECT_THAT(caught.what(), HasSubstr("128x128, 64x128"));
-  }
+  EXPECT_THAT(error_of(ExitCode::usage, [&] { find_grid(manifest, 100, 100); }),
+              HasSubstr("128x128, 64x128"));
 }
 
 TEST_F(ManifestTest, RejectsWhatDoesNotFitTheSchema) {
@@ -152,13 +148,8 @@ TEST_F(ManifestTest, IsBoundedBeforeItIsRead) {
   std::filesystem::create_directories(directory_);
   write("manifest.json", "{}");
   std::filesystem::resize_file(directory_ / "manifest.json", (std::uintmax_t{16} << 20) + 1);
-  try {
-    read_manifest(directory_.string());
-    ADD_FAILURE();
-  } catch (const Error& failure) {
-    EXPECT_EQ(failure.code(), ExitCode::bundle);
-    EXPECT_THAT(failure.what(), HasSubstr("16777217 bytes, expected at most 16777216"));
-  }
+  EXPECT_THAT(error_of(ExitCode::bundle, [&] { read_manifest(directory_.string()); }),
+              HasSubstr("16777217 bytes, expected at most 16777216"));
 }
 
 TEST_F(ManifestTest, ContinuousTokens) {

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "lamplighter/bundle.h"
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 // A bundle folder whose manifest tests can change.
 namespace lamplighter {
@@ -57,14 +58,7 @@ class ManifestTest : public ::testing::Test {
   }
   // The bundle error of a changed manifest; checks that the message is one line.
   std::string error(const std::function<void(Json&)>& change) {
-    try {
-      read(change);
-    } catch (const Error& caught) {
-      EXPECT_EQ(caught.code(), ExitCode::bundle);
-      EXPECT_THAT(caught.what(), ::testing::Not(::testing::HasSubstr("\n")));
-      return caught.what();
-    }
-    return "no error";
+    return error_of(ExitCode::bundle, [&] { read(change); });
   }
 
   std::filesystem::path directory_;

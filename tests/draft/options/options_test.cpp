@@ -8,6 +8,7 @@
 
 #include "bench/methods.h"
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -184,12 +185,7 @@ TEST(MethodOptionTable, AnotherRuleOrTreeDropsWhatFollowedTheOldOne) {
 
 TEST(MethodOptionTable, WhatIsOutOfRangeIsNamed) {
   const auto refusal = [](const Json& json) -> std::string {
-    try {
-      check_options(read(json));
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return error_of([&] { check_options(read(json)); });
   };
   EXPECT_EQ(refusal({{"delta", -0.1}}), "delta: got -0.1, expected 0 or more");
   EXPECT_EQ(refusal({{"lambda", {2, 0.5}}}), "lambda: got 0.5, expected 1 or more");

@@ -5,6 +5,7 @@
 #include "draft/registry.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -24,13 +25,7 @@ Manifest bundle_of_vectors(int side = 8) {
 }
 
 std::string refusal(const MethodOptions& options, const Manifest& manifest = bundle_of_vectors()) {
-  try {
-    resolve_method(options, manifest);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
-    return error.what();
-  }
-  return "";
+  return error_of(ExitCode::usage, [&] { resolve_method(options, manifest); });
 }
 
 MethodOptions options_of(const std::string& method, const std::string& rule = "") {

@@ -8,6 +8,7 @@
 #include "draft/options/options.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
+#include "tests/error_of.h"
 #include "tree/tree.h"
 
 namespace lamplighter {
@@ -102,13 +103,7 @@ TEST(ResolveMethod, ComplaintsBeginWithTheOption) {
     JsonReader reader(json, "here", ExitCode::input);
     MethodOptions method = read_options(reader);
     method.method = name;
-    try {
-      resolve_method(method, bundle_with_drafter());
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.what();
-    }
-    return "";
+    return error_of(ExitCode::usage, [&] { resolve_method(method, bundle_with_drafter()); });
   };
   EXPECT_EQ(refusal("eagle", {{"delta", 0.1}}),
             "delta is read by rule lantern, cool; this run uses rule exact");
@@ -228,15 +223,9 @@ TEST(ResolveMethod, ATargetDraftsWithAPartOfItself) {
   EXPECT_EQ(resolve_method(method, manifest).tree, "chain-4");
   manifest.name = "b";
   manifest.modules["target"].methods.clear();
-  try {
-    resolve_method(method, manifest);
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::bundle);
-    EXPECT_STREQ(error.what(),
-                 "method self: the target of bundle b has no forward_layers, which older exporters did not "
-                 "write; export the bundle again");
-  }
+  EXPECT_EQ(error_of(ExitCode::bundle, [&] { resolve_method(method, manifest); }),
+            "method self: the target of bundle b has no forward_layers, which older exporters did not "
+            "write; export the bundle again");
 }
 
 TEST(ResolveMethod, RowsThatEndWithATokenAreSampledOneByOne) {
@@ -246,16 +235,10 @@ TEST(ResolveMethod, RowsThatEndWithATokenAreSampledOneByOne) {
   manifest.grids.front().row_end = {9};
   MethodOptions method;
   method.method = "zipar";
-  try {
-    resolve_method(method, manifest);
-    FAIL() << "not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_STREQ(
-        error.what(),
-        "method zipar needs image rows of codes only, but in bundle b a token ends each row; sjd runs with "
-        "any bundle");
-  }
+  EXPECT_EQ(
+      error_of(ExitCode::usage, [&] { resolve_method(method, manifest); }),
+      "method zipar needs image rows of codes only, but in bundle b a token ends each row; sjd runs with "
+      "any bundle");
 }
 
 }  // namespace

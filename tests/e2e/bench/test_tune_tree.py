@@ -13,17 +13,16 @@ from tests.e2e.support import Cli, Refused, numbers
 
 
 def test_tune_tree_writes_a_tree_that_runs(
-    cli: Cli, tiny_bundle: Path, drafter_bundle: Path, tmp_path: Path
+    cli: Cli, ran: Cli, tiny_bundle: Path, drafter_bundle: Path, tmp_path: Path
 ) -> None:
     bundle = tmp_path / "tuned"
     shutil.copytree(drafter_bundle, bundle)
     (tmp_path / "tree.json").write_text("an old tree")
-    result = cli(
+    ran(
         "tune-tree", "--bundle", bundle, "-p", "a red hill", "-b", 20, "--method",
         "lantern++:k=39:lambda=1000", "--max-nodes", 3, "--rounds", 3, "-o", "tree.json",
         "--overwrite", "--threads", 1, model=tiny_bundle,  # this one has no drafter: --bundle wins
     )  # fmt: skip
-    assert result.returncode == 0, result.stderr
     tree = json.loads((tmp_path / "tree.json").read_text())
     assert 1 <= len(tree["paths"]) <= 3
     about = tree["about"]
@@ -40,14 +39,13 @@ def test_tune_tree_writes_a_tree_that_runs(
 
 
 def test_tune_tree_keeps_a_tree_that_was_tuned_before(
-    cli: Cli, drafter_bundle: Path, tmp_path: Path
+    cli: Cli, ran: Cli, drafter_bundle: Path, tmp_path: Path
 ) -> None:
     bundle = tmp_path / "tuned"
     shutil.copytree(drafter_bundle, bundle)
     # Without captions it uses its own.
     words = ("tune-tree", "--bundle", bundle, "-b", 5, "--max-nodes", 1, "--rounds", 1)
-    first = cli(*words, model=None)
-    assert first.returncode == 0, first.stderr
+    ran(*words, model=None)
     tree = (bundle / "tree-cpu.json").read_bytes()
     again = cli(*words, model=None)
     assert (
@@ -58,11 +56,10 @@ def test_tune_tree_keeps_a_tree_that_was_tuned_before(
 
 
 def test_tune_tree_finds_a_window(
-    cli: Cli, refused: Refused, tiny_bundle: Path, tmp_path: Path
+    ran: Cli, refused: Refused, tiny_bundle: Path, tmp_path: Path
 ) -> None:
     words = ("tune-tree", "--method", "sjd:init=above", "-p", "a red hill", "--max-nodes", 3)
-    result = cli(*words, "-o", "window.json", "--json", model=tiny_bundle)  # it has no drafter
-    assert result.returncode == 0, result.stderr
+    result = ran(*words, "-o", "window.json", "--json", model=tiny_bundle)  # it has no drafter
     tree = json.loads(result.stdout)
     assert tree == json.loads((tmp_path / "window.json").read_text())
     length = len(tree["paths"])
@@ -74,25 +71,22 @@ def test_tune_tree_finds_a_window(
     best = max(windows[1:], key=lambda window: window["speedup"]["mean"])
     assert windows.index(best) == length and best["speedup"] == tree["about"]["speedup"]
     flags = ("--method", "sjd", "--tree", "window.json", "-o", "a.png")
-    result = cli("generate", "-p", "a", *flags, model=tiny_bundle)
-    assert result.returncode == 0, result.stderr
+    ran("generate", "-p", "a", *flags, model=tiny_bundle)
     assert "--save-table" in refused(2, *words, "--bundle", tiny_bundle, model=None)
     gsd = ("tune-tree", "--method", "gsd", "--save-table")
     assert "expected a lossless one" in refused(2, *gsd, model=tiny_bundle)
 
 
-def test_tune_tree_finds_the_window_of_a_refiner(cli: Cli, drafter_bundle: Path) -> None:
+def test_tune_tree_finds_the_window_of_a_refiner(ran: Cli, drafter_bundle: Path) -> None:
     words = ("tune-tree", "--method", "refine", "-p", "a red hill", "--max-nodes", 2, "--json")
-    result = cli(*words, model=drafter_bundle)
-    assert result.returncode == 0, result.stderr
+    result = ran(*words, model=drafter_bundle)
     tried = [window["method"] for window in json.loads(result.stdout)["about"]["candidates"]]
     assert tried == ["ar", "refine:tree=chain-1", "refine:tree=chain-2"]
 
 
-def test_tune_tree_finds_a_fan(cli: Cli, tiny_bundle: Path) -> None:
+def test_tune_tree_finds_a_fan(cli: Cli, ran: Cli, tiny_bundle: Path) -> None:
     words = ("tune-tree", "--method", "sjd-pac", "-p", "a red hill", "--max-nodes", 6, "--json")
-    result = cli(*words, "-o", "window.json", model=tiny_bundle)
-    assert result.returncode == 0, result.stderr
+    result = ran(*words, "-o", "window.json", model=tiny_bundle)
     tried = [window["method"] for window in json.loads(result.stdout)["about"]["candidates"]]
     assert {"sjd-pac:tree=chain-6", "sjd-pac:tree=fan-2-1-5", "sjd-pac:tree=fan-2-2-2"} < set(tried)
     flags = ("--method", "sjd-pac", "--tree", "window.json", "-o", "a.png")
@@ -115,18 +109,16 @@ def check_best(cli: Cli, about: dict[str, Any], bundle: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_tune_tree_finds_the_distance_between_rows(cli: Cli, tiny_bundle: Path) -> None:
+def test_tune_tree_finds_the_distance_between_rows(cli: Cli, ran: Cli, tiny_bundle: Path) -> None:
     words = ("tune-tree", "--method", "zipar", "-p", "a red hill", "--rounds", 2)
-    result = cli(*words, "--json", model=tiny_bundle)
-    assert result.returncode == 0, result.stderr
+    result = ran(*words, "--json", model=tiny_bundle)
     assert "is more lossy" in result.stderr and "times as fast as ar" in result.stderr
     found = json.loads(result.stdout)
     assert found.keys() == {"about"} and found["about"]["rounds"] == 2
     assert candidates(found["about"]) == ["ar", "zipar:ahead=1", "zipar:ahead=2"]
     check_best(cli, found["about"], tiny_bundle)
     # 2 is half a row, the largest distance, so it is the only candidate.
-    table = cli(*words, "--ahead", 2, model=tiny_bundle)
-    assert table.returncode == 0, table.stderr
+    table = ran(*words, "--ahead", 2, model=tiny_bundle)
     head, *rows, gap, best = table.stdout.splitlines()
     assert head.split()[:3] == ["candidate", "S", "speed-up"] and gap == ""
     assert [row.split()[0] for row in rows] == ["ar", "zipar:ahead=2"]
@@ -136,11 +128,10 @@ def test_tune_tree_finds_the_distance_between_rows(cli: Cli, tiny_bundle: Path) 
 
 @pytest.mark.parametrize("method", ["zipar+sjd", "pjd"])
 def test_tune_tree_finds_the_windows_of_rows(
-    cli: Cli, tiny_bundle: Path, tmp_path: Path, method: str
+    cli: Cli, ran: Cli, tiny_bundle: Path, tmp_path: Path, method: str
 ) -> None:
     words = ("tune-tree", "--method", method, "-p", "a red hill", "--max-nodes", 2, "--json")
-    result = cli(*words, "-o", "window.json", model=tiny_bundle)
-    assert result.returncode == 0, result.stderr
+    result = ran(*words, "-o", "window.json", model=tiny_bundle)
     found = json.loads(result.stdout)
     assert candidates(found["about"]) == ["ar"] + [
         name
@@ -190,7 +181,13 @@ def test_tune_tree_refuses_options_that_rows_do_not_use(
 
 @pytest.mark.parametrize(("method", "deepest"), [("medusa", 4), ("mlp", 4), ("flash", 3)])
 def test_tune_tree_is_limited_by_the_number_of_heads(
-    cli: Cli, refused: Refused, drafter_bundle: Path, tmp_path: Path, method: str, deepest: int
+    cli: Cli,
+    ran: Cli,
+    refused: Refused,
+    drafter_bundle: Path,
+    tmp_path: Path,
+    method: str,
+    deepest: int,
 ) -> None:
     words = ("tune-tree", "--method", method, "-p", "a red hill", "--rounds", 1, "-o", "tree.json")
     assert f"--max-depth: got {deepest + 1}, expected 1..{deepest}: drafter " in refused(
@@ -200,8 +197,7 @@ def test_tune_tree_is_limited_by_the_number_of_heads(
         2, *words, "--bundle", drafter_bundle, model=None
     )
     more = ("-b", 20, "--max-nodes", deepest + 2, "-t", 1)
-    result = cli(*words, *more, model=drafter_bundle)
-    assert result.returncode == 0, result.stderr
+    ran(*words, *more, model=drafter_bundle)
     tree = json.loads((tmp_path / "tree.json").read_text())
     assert max(map(len, tree["paths"])) <= deepest
     assert len(tree["about"]["target_pass_ms_by_rows"]) == deepest + 3
@@ -213,13 +209,10 @@ def test_tune_tree_is_limited_by_the_number_of_heads(
 
 
 def test_tune_tree_finds_the_tree_of_a_target_that_drafts_itself(
-    cli: Cli, tiny_bundle: Path, tmp_path: Path
+    cli: Cli, ran: Cli, tiny_bundle: Path, tmp_path: Path
 ) -> None:
     words = ("tune-tree", "--method", "self", "-p", "a red hill", "-b", 20, "--rounds", 1, "-t", 1)
-    result = cli(
-        *words, "--max-nodes", 3, "-o", "tree.json", model=tiny_bundle
-    )  # without a drafter
-    assert result.returncode == 0, result.stderr
+    ran(*words, "--max-nodes", 3, "-o", "tree.json", model=tiny_bundle)  # without a drafter
     tree = json.loads((tmp_path / "tree.json").read_text())
     assert 1 <= len(tree["paths"]) <= 3 and tree["about"]["method"] == "self"
     image = ("generate", "-p", "a", "--method", "self", "--tree", "tree.json", "-o", "a.png")

@@ -61,9 +61,8 @@ def test_greedy_speculation_is_greedy_decoding(
         assert codes(cli, tmp_path, stored("bf16"), *method, *greedy) == expected
 
 
-def test_check_prints_the_distance(cli: Cli, stored: Callable[[str], Path]) -> None:
-    result = cli("check", model=stored("int8"))
-    assert result.returncode == 0, result.stderr
+def test_check_prints_the_distance(ran: Cli, stored: Callable[[str], Path]) -> None:
+    result = ran("check", model=stored("int8"))
     line = next(line for line in result.stdout.splitlines() if line.startswith("target: ok"))
     assert "% from bf16" in line
 
@@ -88,21 +87,19 @@ def test_greedy_speculation_over_rounded_caches(
 
 
 def test_an_image_records_its_rounded_cache(
-    cli: Cli, stored: Callable[[str], Path], tmp_path: Path
+    cli: Cli, ran: Cli, stored: Callable[[str], Path], tmp_path: Path
 ) -> None:
     codes(cli, tmp_path, stored("bf16"), "--dtype", "fp32", "--cache-dtype", "int8")
     first = (tmp_path / "x.png").rename(tmp_path / "first.png")
     again = tmp_path / "again.png"
-    result = cli("generate", "-q", "--params-from", first, "-o", again, model=stored("bf16"))
-    assert result.returncode == 0, result.stderr
+    ran("generate", "-q", "--params-from", first, "-o", again, model=stored("bf16"))
     assert again.read_bytes() == first.read_bytes()
     assert b'"cache_dtype":"int8"' in first.read_bytes()
 
 
-def test_inspect_counts_rounded_caches(cli: Cli, stored: Callable[[str], Path]) -> None:
+def test_inspect_counts_rounded_caches(ran: Cli, stored: Callable[[str], Path]) -> None:
     def target_bytes(*words: object) -> int:
-        result = cli("inspect", "--json", *words, model=stored("bf16"))
-        assert result.returncode == 0, result.stderr
+        result = ran("inspect", "--json", *words, model=stored("bf16"))
         return json.loads(result.stdout)["grids"][0]["guided_slot"]["target_bytes"]
 
     head_dim = CONFIG.dim // CONFIG.n_head

@@ -33,17 +33,14 @@ def codes_of(cli: Cli, bundle: Path, folder: Path, *arguments: object) -> list[i
     return list(json.loads((folder / "one.json").read_text())["images"][0]["codes"])
 
 
-def test_negative_prompts(cli: Cli, simplear: Path, tmp_path: Path) -> None:
+def test_negative_prompts(cli: Cli, ran: Cli, simplear: Path, tmp_path: Path) -> None:
     """The bundle's by default, another one by flag, none without guidance; images record theirs."""
     usual = json.loads((simplear / "manifest.json").read_text())["prompt"]["negative_prompt"]
     default = codes_of(cli, simplear, tmp_path)
     assert codes_of(cli, simplear, tmp_path, "--negative-prompt", usual) == default
     fog = codes_of(cli, simplear, tmp_path, "--negative-prompt", "fog: thick")
     assert fog != default
-    again = cli(
-        "generate", "--params-from", "one.png", "-o", "two.png", "-q", "-t", 1, model=simplear
-    )
-    assert again.returncode == 0, again.stderr
+    ran("generate", "--params-from", "one.png", "-o", "two.png", "-q", "-t", 1, model=simplear)
     assert (tmp_path / "two.png").read_bytes() == (tmp_path / "one.png").read_bytes()
     assert b"\nNegative prompt: fog: thick\n" in (tmp_path / "one.png").read_bytes()
     unguided = ("--cfg-scale", 1)
@@ -53,14 +50,13 @@ def test_negative_prompts(cli: Cli, simplear: Path, tmp_path: Path) -> None:
 
 
 def test_one_caption_with_several_negative_prompts(
-    cli: Cli, simplear: Path, tmp_path: Path
+    cli: Cli, ran: Cli, simplear: Path, tmp_path: Path
 ) -> None:
     texts = ("fog", "rain and snow", "")
     lines = [{"prompt": "a red boat", "negative_prompt": text, "seed": 42} for text in texts]
     (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
     words = ("--prompt-file", "lines.jsonl", "-q", "-t", 1, "-o", "%d.png", "--overwrite")
-    result = cli("generate", *words, "--save-codes", "all.json", model=simplear)
-    assert result.returncode == 0, result.stderr
+    ran("generate", *words, "--save-codes", "all.json", model=simplear)
     images = json.loads((tmp_path / "all.json").read_text())["images"]
     for image, text in zip(images, texts, strict=True):
         alone = codes_of(cli, simplear, tmp_path, "--seed", 42, "--negative-prompt", text)

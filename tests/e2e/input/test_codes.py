@@ -76,7 +76,7 @@ def test_codes_out_of_range(refused: Refused, tmp_path: Path, id: int) -> None:
 
 
 def test_codes_for_a_decoder_alone(
-    cli: Cli, refused: Refused, tiny_bundle: Path, tmp_path: Path
+    ran: Cli, refused: Refused, tiny_bundle: Path, tmp_path: Path
 ) -> None:
     """A decoder's bundle names no grids, so any grid that fits into memory works."""
     copy = tmp_path / "bundle"
@@ -91,8 +91,7 @@ def test_codes_for_a_decoder_alone(
     edit_manifest(copy, strip)
     for rows, columns in ((3, 5), (1, 40)):
         (tmp_path / "codes.json").write_text(codes_file((rows, columns)))
-        result = cli("decode", "codes.json", "-o", "x.png", "--overwrite", model=copy)
-        assert result.returncode == 0, result.stderr
+        ran("decode", "codes.json", "-o", "x.png", "--overwrite", model=copy)
         with Image.open(tmp_path / "x.png") as image:
             assert image.size == (8 * columns, 8 * rows)
     for grid in ((1, 4096), (129, 128)):

@@ -47,14 +47,13 @@ def test_all_commands_read_the_same(
 
 
 @pytest.mark.parametrize("command", ["generate", "batch"])
-def test_columns(cli: Cli, tmp_path: Path, command: str) -> None:
+def test_columns(cli: Cli, ran: Cli, tmp_path: Path, command: str) -> None:
     (tmp_path / "t.csv").write_text('prompt,Long Caption,seed\na,"b, c",7.0\n')
     words = {
         "generate": ("--prompt-file", "t.csv", "-o", "x/", "--json"),
         "batch": ("t.csv", "-o", "x/", "--json"),
     }[command]
-    result = cli(command, *words, "--column", "Long Caption")
-    assert result.returncode == 0, result.stderr
+    result = ran(command, *words, "--column", "Long Caption")
     found = [json.loads(line) for line in result.stdout.splitlines()]
     line = next(line for line in found if line.get("event", "image") == "image")
     assert line.get("prompt", line.get("caption")) == "b, c" and line["seed"] == 7
@@ -77,12 +76,11 @@ def test_every_line_of_a_jsonl_file_is_json(cli: Cli, tmp_path: Path, command: s
         assert cli(command, *flags, "lines.txt", "-o", f"mixed-{number}/").returncode == 0
 
 
-def test_lines_of_web_uis(cli: Cli, refused: Refused, tmp_path: Path) -> None:
+def test_lines_of_web_uis(ran: Cli, refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text(
         '--prompt "a cat, ((sitting)) BREAK [dark]" --seed 350 --cfg_scale 4 --batch_count 2\n{red|blue} boat\n'
     )
-    result = cli("generate", "--prompt-file", "p.txt", "-o", "%d.png", "--json")
-    assert result.returncode == 0, result.stderr
+    result = ran("generate", "--prompt-file", "p.txt", "-o", "%d.png", "--json")
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["prompt"] for line in lines] == ["a cat, ((sitting)) BREAK [dark]"] * 2 + [
         "{red|blue} boat"
@@ -115,15 +113,14 @@ def test_random_seeds_are_recorded(cli: Cli, refused: Refused, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("command", ["generate", "batch"])
-def test_texts_of_numbers_are_numbers(cli: Cli, tmp_path: Path, command: str) -> None:
+def test_texts_of_numbers_are_numbers(ran: Cli, tmp_path: Path, command: str) -> None:
     """As in tables and flags, which have texts alone."""
     (tmp_path / "p.jsonl").write_text('{"prompt": "a", "seed": "42", "cfg_scale": "2.0"}\n')
     words = {
         "generate": ("--prompt-file", "p.jsonl", "-o", "x.png"),
         "batch": ("p.jsonl", "-o", "x"),
     }
-    result = cli(command, *words[command], "--json")
-    assert result.returncode == 0, result.stderr
+    result = ran(command, *words[command], "--json")
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["seed"] for line in lines if "seed" in line] == [42]
 

@@ -19,7 +19,7 @@ def json_lines(stdout: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stdout.splitlines()]
 
 
-def test_prompt_file_with_lines_and_fields(cli: Cli, tmp_path: Path) -> None:
+def test_prompt_file_with_lines_and_fields(ran: Cli, tmp_path: Path) -> None:
     lines = [
         "\ufeffa plain line\r",
         "   ",
@@ -29,8 +29,7 @@ def test_prompt_file_with_lines_and_fields(cli: Cli, tmp_path: Path) -> None:
         "né à 猫",
     ]  # fmt: skip
     (tmp_path / "prompts.txt").write_text("\n".join(lines), encoding="utf-8")
-    result = cli("generate", "--prompt-file", "prompts.txt", "-o", "p%d.png", "--json")
-    assert result.returncode == 0, result.stderr
+    result = ran("generate", "--prompt-file", "prompts.txt", "-o", "p%d.png", "--json")
     first, second, third = map(json.loads, result.stdout.splitlines())
     assert (first["prompt"], first["output"], first["seed"]) == ("a plain line", "p0.png", 42)
     assert (second["output"], second["seed"], second["temperature"]) == ("own.png", 9, 0.5)
@@ -57,7 +56,7 @@ def test_comments_and_arrays_of_prompts(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_lines_with_methods_and_counts_of_their_own(
-    cli: Cli, drafter_bundle: Path, tmp_path: Path
+    ran: Cli, drafter_bundle: Path, tmp_path: Path
 ) -> None:
     lines = [
         {"prompt": "a", "batch_count": 2},
@@ -66,11 +65,10 @@ def test_lines_with_methods_and_counts_of_their_own(
         {"prompt": "b", "seed": 42},
     ]
     (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    result = cli(
+    result = ran(
         "generate", "--prompt-file", "p.jsonl", "-o", "%d.png", "--json", "--temperature", 0,
         model=drafter_bundle,
     )  # fmt: skip
-    assert result.returncode == 0, result.stderr
     generated = json_lines(result.stdout)
     assert [line["method"] for line in generated] == ["ar", "ar", "eagle", "lantern++", "ar"]
     assert [line["seed"] for line in generated] == [42, 43, 42, 45, 42]
@@ -85,7 +83,7 @@ def test_lines_with_methods_and_counts_of_their_own(
 
 
 def test_a_line_changes_the_method_of_the_flags(
-    cli: Cli, drafter_bundle: Path, tmp_path: Path
+    ran: Cli, drafter_bundle: Path, tmp_path: Path
 ) -> None:
     lines = [
         '{"prompt": "a", "tree": "chain-1"}',
@@ -93,11 +91,10 @@ def test_a_line_changes_the_method_of_the_flags(
         '{"prompt": "a", "method": "ar"}',
     ]
     (tmp_path / "p.jsonl").write_text("\n".join(lines))
-    result = cli(
+    result = ran(
         "generate", "--prompt-file", "p.jsonl", "-o", "%d.png", "--json", "--method", "eagle", "--tree",
         "chain-3", model=drafter_bundle,
     )  # fmt: skip
-    assert result.returncode == 0, result.stderr
     assert [line.get("tree") for line in json_lines(result.stdout)] == ["chain-1", "chain-3", None]
 
 

@@ -21,6 +21,7 @@
 #include "draft/options/options.h"
 #include "lamplighter/method.h"
 #include "pipeline/scheduler/continuous_backend.h"
+#include "tests/program.h"
 
 using namespace lamplighter;
 
@@ -139,15 +140,6 @@ void run(char** arguments) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 5) {
-    std::cerr << "usage: golden_continuous BUNDLE IN.safetensors OUT.safetensors OPTIONS.json\n";
-    return 2;
-  }
-  try {
-    run(arguments);
-  } catch (const std::exception& error) {
-    std::cerr << "golden_continuous: " << error.what() << "\n";
-    return 1;
-  }
-  return 0;
+  return lamplighter::run_program("golden_continuous BUNDLE IN.safetensors OUT.safetensors OPTIONS.json",
+                                  count == 5, [&] { run(arguments); });
 }

@@ -19,8 +19,6 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/InferenceMode.h>
 
-#include <iostream>
-
 #include "base/files.h"
 #include "base/json.h"
 #include "bundle/tensor_file.h"
@@ -32,6 +30,7 @@
 #include "draft/registry.h"
 #include "kernels/ops.h"
 #include "lamplighter/pipeline.h"
+#include "tests/program.h"
 
 using namespace lamplighter;
 
@@ -174,15 +173,6 @@ void run(char** arguments) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 5) {
-    std::cerr << "usage: golden_decode BUNDLE IN.safetensors OUT.safetensors OPTIONS.json\n";
-    return 2;
-  }
-  try {
-    run(arguments);
-  } catch (const Error& error) {
-    std::cerr << "golden_decode: " << error.what() << "\n";
-    return static_cast<int>(error.code());
-  }
-  return 0;
+  return lamplighter::run_program("golden_decode BUNDLE IN.safetensors OUT.safetensors OPTIONS.json",
+                                  count == 5, [&] { run(arguments); });
 }

@@ -5,14 +5,11 @@
 
 #include "base/json.h"
 #include "bundle/manifest/guidance.h"
+#include "tests/program.h"
 
 int main(int count, char** arguments) {
   using namespace lamplighter;
-  if (count != 2) {
-    std::cerr << "usage: golden_guidance BUNDLE < requests.jsonl\n";
-    return 2;
-  }
-  try {
+  return run_program("golden_guidance BUNDLE < requests.jsonl", count == 2, [&] {
     const Manifest manifest = read_manifest(arguments[1]);
     for (std::string line; std::getline(std::cin, line);) {
       const Json request = parse_json(line, "request", ExitCode::input);
@@ -26,9 +23,5 @@ int main(int count, char** arguments) {
                        .dump()
                 << '\n';
     }
-  } catch (const std::exception& error) {
-    std::cerr << "golden_guidance: " << error.what() << '\n';
-    return 1;
-  }
-  return 0;
+  });
 }

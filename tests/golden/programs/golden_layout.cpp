@@ -19,6 +19,7 @@
 #include "decode/prompts.h"
 #include "draft/drafters/eagle.h"
 #include "lamplighter/pipeline.h"
+#include "tests/program.h"
 
 using namespace lamplighter;
 
@@ -95,15 +96,6 @@ void run(char** arguments) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 3) {
-    std::cerr << "usage: golden_layout BUNDLE OUT.safetensors < runs.json\n";
-    return 2;
-  }
-  try {
-    run(arguments);
-  } catch (const Error& error) {
-    std::cerr << "golden_layout: " << error.what() << "\n";
-    return static_cast<int>(error.code());
-  }
-  return 0;
+  return lamplighter::run_program("golden_layout BUNDLE OUT.safetensors < runs.json", count == 3,
+                                  [&] { run(arguments); });
 }

@@ -5,14 +5,11 @@
 
 #include "base/json.h"
 #include "decode/prompts.h"
+#include "tests/program.h"
 
 int main(int count, char** arguments) {
   using namespace lamplighter;
-  if (count != 2) {
-    std::cerr << "usage: golden_prompts BUNDLE < requests.jsonl\n";
-    return 2;
-  }
-  try {
+  return run_program("golden_prompts BUNDLE < requests.jsonl", count == 2, [&] {
     const Manifest manifest = read_manifest(arguments[1]);
     const PromptTokenizer tokenizer(manifest);
     for (std::string line; std::getline(std::cin, line);) {
@@ -26,9 +23,5 @@ int main(int count, char** arguments) {
       const PromptIds prompt = tokenizer.encode(wanted, find_grid(manifest, wanted.width, wanted.height));
       std::cout << Json{{"ids", prompt.ids}, {"unconditional", prompt.unconditional}}.dump() << '\n';
     }
-  } catch (const std::exception& error) {
-    std::cerr << "golden_prompts: " << error.what() << '\n';
-    return 1;
-  }
-  return 0;
+  });
 }

@@ -6,25 +6,23 @@
 
 #include "base/json.h"
 #include "draft/rows/zipar_plan.h"
+#include "tests/program.h"
 
 int main(int count, char** arguments) {
   using namespace lamplighter;
-  if (count != 4) {
-    std::cerr << "usage: golden_rows ROWS COLUMNS AHEAD\n";
-    return 2;
-  }
-  const ZiparPlan plan =
-      plan_zipar(std::stoll(arguments[1]), std::stoll(arguments[2]), std::stoll(arguments[3]));
-  Json passes = Json::array();
-  for (const ZiparPlan::Pass& pass : plan.passes) {
-    Json fed = Json::array(), codes = Json::array(), produced = Json::array();
-    for (const ZiparPlan::Query& query : pass) {
-      fed.push_back(query.position);
-      codes.push_back(query.code);
-      if (query.decides) produced.push_back(query.position + 1);
+  return run_program("golden_rows ROWS COLUMNS AHEAD", count == 4, [&] {
+    const ZiparPlan plan =
+        plan_zipar(std::stoll(arguments[1]), std::stoll(arguments[2]), std::stoll(arguments[3]));
+    Json passes = Json::array();
+    for (const ZiparPlan::Pass& pass : plan.passes) {
+      Json fed = Json::array(), codes = Json::array(), produced = Json::array();
+      for (const ZiparPlan::Query& query : pass) {
+        fed.push_back(query.position);
+        codes.push_back(query.code);
+        if (query.decides) produced.push_back(query.position + 1);
+      }
+      passes.push_back({{"fed", fed}, {"codes", codes}, {"produced", produced}});
     }
-    passes.push_back({{"fed", fed}, {"codes", codes}, {"produced", produced}});
-  }
-  std::cout << Json{{"order", plan.order}, {"passes", passes}}.dump() << '\n';
-  return 0;
+    std::cout << Json{{"order", plan.order}, {"passes", passes}}.dump() << '\n';
+  });
 }

@@ -6,7 +6,6 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/isnan.h>
-#include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
 #include "kernels/attend/attend_args.h"
@@ -163,20 +162,6 @@ TEST_P(AttendEmulatedTest, ReadsEveryKeyOnceForAllRowsAndHeadsOfItsGroup) {
   }
 }
 
-// The rows [first, first + count) of a call on the emulated device, its earlier rows in `cache` already.
-at::Tensor run_rows(const AttendCall& whole, const at::Tensor& cache, int64_t first, int64_t count) {
-  AttendCall part = whole;
-  part.cache = cache;
-  part.qkv = whole.qkv.narrow(1, first, count).contiguous();
-  part.positions = whole.positions.narrow(1, first, count).contiguous();
-  part.lengths = whole.lengths + first;
-  if (whole.tree_mask.numel() > 0) {
-    part.lengths = at::stack({whole.lengths, part.lengths});
-    part.tree_mask = whole.tree_mask.narrow(1, first, count).contiguous();
-  }
-  return run_emulated(part);
-}
-
 // However the rows are divided into calls: where a prefix ends and how many rows ride along leave no trace,
 // but that a single query has a kernel of its own.
 TEST_P(AttendEmulatedTest, RowsHaveTheSameBitsInSeveralCalls) {
@@ -186,7 +171,8 @@ TEST_P(AttendEmulatedTest, RowsHaveTheSameBitsInSeveralCalls) {
     const at::Tensor out = run_emulated(call);
     for (int64_t first = 0; first < 40;) {
       const int64_t count = std::min<int64_t>(40 - first, first < 3 ? 1 : pick(rng_, 2, 20));
-      EXPECT_TRUE(same_bits(run_rows(call, cache, first, count), out.narrow(1, first, count)))
+      AttendCall part = rows_of(call, cache, first, count, first);
+      EXPECT_TRUE(same_bits(run_emulated(part), out.narrow(1, first, count)))
           << first << " + " << count << ", masks " << masks;
       first += count;
     }

@@ -1,7 +1,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,16 +16,6 @@ namespace {
 
 class AttendInvarianceTest : public KernelTest {};
 
-// The rows [first, first + count) of a causal call that starts at `prefix` keys, on `cache` in place.
-at::Tensor run_rows(const AttendCall& whole, at::Tensor cache, int64_t prefix, int64_t first, int64_t count) {
-  AttendCall part = whole;
-  part.cache = std::move(cache);
-  part.qkv = whole.qkv.narrow(1, first, count).contiguous();
-  part.positions = whole.positions.narrow(1, first, count).contiguous();
-  part.lengths = whole.lengths + prefix;
-  return part.run();
-}
-
 TEST_P(AttendInvarianceTest, PrefillInChunksEqualsPrefillAtOnce) {
   for (const int64_t head_dim : {20, 64, 128, -64}) {  // the last over a rounded cache
     const AttendShape shape{3, 50, 4, 2, std::abs(head_dim), 37, 0};
@@ -36,7 +25,7 @@ TEST_P(AttendInvarianceTest, PrefillInChunksEqualsPrefillAtOnce) {
     const at::Tensor out = whole.run();
     for (int64_t first = 0; first < shape.rows;) {
       const int64_t count = std::min(shape.rows - first, pick(rng_, 1, 13));
-      const at::Tensor chunk = run_rows(whole, cache, first, first, count);
+      const at::Tensor chunk = rows_of(whole, cache, first, count, first).run();
       ASSERT_TRUE(same_bits(chunk, out.narrow(1, first, count))) << first << " + " << count;
       first += count;
     }
@@ -59,20 +48,16 @@ TEST_P(AttendInvarianceTest, TreeNodesEqualStepsAlongTheirPaths) {
       at::Tensor cache = before.clone();
       at::Tensor last;
       int64_t taken = 0;
-      for (const int64_t j : path_to(parents, node)) last = run_rows(steps, cache, taken++, j, 1);
+      for (const int64_t j : path_to(parents, node)) last = rows_of(steps, cache, j, 1, taken++).run();
       ASSERT_TRUE(same_bits(last, out.narrow(1, node, 1))) << "node " << node << " at depth " << taken;
     }
   }
 }
 
 // Rows [first, first + count) of a tree whose earlier rows are in `cache` already, in place.
-at::Tensor run_level(const AttendCall& tree, const std::vector<std::vector<bool>>& visible, at::Tensor cache,
-                     int64_t first, int64_t count) {
-  AttendCall level = tree;
-  level.cache = std::move(cache);
-  level.qkv = tree.qkv.narrow(1, first, count).contiguous();
-  level.positions = tree.positions.narrow(1, first, count).contiguous();
-  level.lengths = at::stack({tree.lengths, tree.lengths + first});
+at::Tensor run_level(const AttendCall& tree, const std::vector<std::vector<bool>>& visible,
+                     const at::Tensor& cache, int64_t first, int64_t count) {
+  AttendCall level = rows_of(tree, cache, first, count, first);
   std::vector<std::vector<bool>> rows(visible.begin() + first, visible.begin() + first + count);
   for (auto& row : rows) row.resize(static_cast<size_t>(first + count));
   level.tree_mask = pack_mask({rows});
@@ -136,7 +121,7 @@ TEST_P(AttendInvarianceTest, KeysAreSummedInOneOrder) {
     for (int64_t chain = 0; chain < kChains; ++chain) {
       at::Tensor cache = before.clone();
       for (int64_t node = chain; node < shape.rows; node += kChains) {
-        const at::Tensor last = run_rows(steps, cache, node / kChains, node, 1);
+        const at::Tensor last = rows_of(steps, cache, node, 1, node / kChains).run();
         ASSERT_TRUE(same_bits(last, out.narrow(1, node, 1))) << "prefix " << length << ", node " << node;
       }
     }
@@ -145,7 +130,7 @@ TEST_P(AttendInvarianceTest, KeysAreSummedInOneOrder) {
     at::Tensor cache = whole.cache.clone();
     const at::Tensor causal = whole.run();
     for (int64_t first = 0; first < shape.rows; first += 5) {
-      const at::Tensor chunk = run_rows(whole, cache, first, first, 5);
+      const at::Tensor chunk = rows_of(whole, cache, first, 5, first).run();
       ASSERT_TRUE(same_bits(chunk, causal.narrow(1, first, 5))) << "prefix " << length << ", row " << first;
     }
   }

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
 
 #include <cmath>
 #include <limits>
@@ -110,6 +111,21 @@ inline AttendCall make_call(std::mt19937& rng, const AttendShape& shape, at::Sca
   for (int64_t m = 0; m < shape.masks; ++m) masks.push_back(ancestor_mask(random_tree(rng, shape.rows)));
   call.tree_mask = masks.empty() ? at::empty({0}, at::kLong) : pack_mask(masks);
   return call;
+}
+
+// The rows [first, first + count) of a call, on `cache` in place, behind `before` of its rows.
+inline AttendCall rows_of(const AttendCall& whole, const at::Tensor& cache, int64_t first, int64_t count,
+                          int64_t before) {
+  AttendCall part = whole;
+  part.cache = cache;
+  part.qkv = whole.qkv.narrow(1, first, count).contiguous();
+  part.positions = whole.positions.narrow(1, first, count).contiguous();
+  part.lengths = whole.lengths + before;
+  if (whole.tree_mask.numel() > 0) {
+    part.lengths = at::stack({whole.lengths, part.lengths});
+    part.tree_mask = whole.tree_mask.narrow(1, first, count).contiguous();
+  }
+  return part;
 }
 
 // A random call that continues trees of up to `earlier` columns, as many as differ by sequence; any row may

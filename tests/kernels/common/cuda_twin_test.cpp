@@ -6,7 +6,6 @@
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/rand.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
@@ -144,6 +143,12 @@ AttendCall device_call(const AttendCall& call, at::ScalarType dtype) {
   return moved;
 }
 
+// What the device is compared with: the same numbers in fp32.
+AttendCall in_fp32(AttendCall call) {
+  for (at::Tensor* tensor : {&call.qkv, &call.cache}) *tensor = tensor->to(at::kFloat);
+  return call;
+}
+
 AttendShape random_shape(std::mt19937& rng, int trial) {
   constexpr int64_t kHeadDims[] = {2, 16, 48, 64, 128, 256};
   AttendShape shape;
@@ -160,11 +165,9 @@ AttendShape random_shape(std::mt19937& rng, int trial) {
 TEST_P(CudaTwinTest, Attend) {
   for (int trial = 0; trial < 40; ++trial) {
     const AttendShape shape = random_shape(rng_, trial);
-    AttendCall host = trial % 4 == 3 ? make_growing_call(rng_, shape, pick(rng_, 0, 90), dtype())
-                                     : make_call(rng_, shape, dtype());
-    AttendCall device = device_call(host, dtype());
-    host.qkv = host.qkv.to(at::kFloat);
-    host.cache = host.cache.to(at::kFloat);
+    const AttendCall call = trial % 4 == 3 ? make_growing_call(rng_, shape, pick(rng_, 0, 90), dtype())
+                                           : make_call(rng_, shape, dtype());
+    AttendCall host = in_fp32(call), device = device_call(call, dtype());
     const at::Tensor expected = host.run();
     expect_close(device.run(), expected, dtype() == at::kFloat ? 16 : 2);
     const at::Tensor cache = device.cache.cpu().to(at::kFloat);
@@ -192,10 +195,8 @@ TEST_P(CudaTwinTest, AttendModelShapes) {
     for (const int64_t rows : {1, 2, 8, 26, 59, 64}) {
       for (const int64_t length : {0, 100, 376, 1144, 2400}) {
         const AttendShape shape{2, rows, 4, rows % 2 == 0 ? 4 : 2, head_dim, length, rows == 1 ? 0 : 1};
-        AttendCall host = make_call(rng_, shape, dtype());
-        AttendCall device = device_call(host, dtype());
-        host.qkv = host.qkv.to(at::kFloat);
-        host.cache = host.cache.to(at::kFloat);
+        const AttendCall call = make_call(rng_, shape, dtype());
+        AttendCall host = in_fp32(call), device = device_call(call, dtype());
         SCOPED_TRACE(::testing::Message() << "head " << head_dim << " rows " << rows << " prefix " << length);
         expect_close(device.run(), host.run(), dtype() == at::kFloat ? 16 : 1);
       }
@@ -208,39 +209,27 @@ TEST_P(CudaTwinTest, AttendTreeInTwoCallsEqualsOne) {
   for (const int64_t length : {0, 120, 127}) {
     AttendCall tree = make_call(rng_, {2, 40, 4, 2, 64, length, 1}, dtype());
     tree.tree_mask.bitwise_and_(integers({1, 40, 1}, [](int64_t i) { return (int64_t{2} << i) - 1; }));
-    const AttendCall device = device_call(tree, dtype());
-    AttendCall whole = device;
-    whole.cache = device.cache.clone();
-    const at::Tensor expected = whole.run();
-    AttendCall level = device;
+    AttendCall whole = device_call(tree, dtype());
+    const at::Tensor cache = whole.cache.clone(), expected = whole.run();
     for (const int64_t first : {0, 17}) {
       const int64_t count = first == 0 ? 17 : 23;
-      level.qkv = device.qkv.narrow(1, first, count).contiguous();
-      level.positions = device.positions.narrow(1, first, count).contiguous();
-      level.lengths = at::stack({device.lengths, device.lengths + first});
-      level.tree_mask = device.tree_mask.narrow(1, first, count).contiguous();
-      EXPECT_TRUE(same_bits(level.run().cpu(), expected.narrow(1, first, count).cpu()))
-          << "prefix " << length;
+      const at::Tensor level = rows_of(whole, cache, first, count, first).run();
+      EXPECT_TRUE(same_bits(level.cpu(), expected.narrow(1, first, count).cpu())) << "prefix " << length;
     }
-    EXPECT_TRUE(same_bits(level.cache.cpu(), whole.cache.cpu()));
+    EXPECT_TRUE(same_bits(cache.cpu(), whole.cache.cpu()));
   }
 }
 
 // The rows of a chain have the same bits one at a time and all at once.
 TEST_P(CudaTwinTest, AttendRowsDoNotDependOnTheirNumber) {
   for (const int64_t head_dim : {48, 64, 128}) {
-    const AttendCall chain = device_call(make_call(rng_, {2, 50, 4, 2, head_dim, 240, 0}, dtype()), dtype());
-    AttendCall whole = chain;
-    whole.cache = chain.cache.clone();
-    const at::Tensor expected = whole.run();
-    AttendCall step = chain;
+    AttendCall whole = device_call(make_call(rng_, {2, 50, 4, 2, head_dim, 240, 0}, dtype()), dtype());
+    const at::Tensor cache = whole.cache.clone(), expected = whole.run();
     for (int64_t row = 0; row < 50; ++row) {
-      step.qkv = chain.qkv.narrow(1, row, 1).contiguous();
-      step.positions = chain.positions.narrow(1, row, 1).contiguous();
-      step.lengths = chain.lengths + row;
-      ASSERT_TRUE(same_bits(step.run().cpu(), expected.narrow(1, row, 1).cpu())) << head_dim << " " << row;
+      const at::Tensor step = rows_of(whole, cache, row, 1, row).run();
+      ASSERT_TRUE(same_bits(step.cpu(), expected.narrow(1, row, 1).cpu())) << head_dim << " " << row;
     }
-    EXPECT_TRUE(same_bits(step.cache.cpu(), whole.cache.cpu()));
+    EXPECT_TRUE(same_bits(cache.cpu(), whole.cache.cpu()));
   }
 }
 
@@ -251,23 +240,14 @@ TEST_P(CudaTwinTest, AttendTreeEqualsChain) {
   AttendShape shape{1, 40, 4, 2, dtype() == at::kFloat ? 64 : 48, 0, 1};
   for (const int64_t length : {0, 120, 127, 300}) {
     shape.most_length = length;
-    const AttendCall tree = device_call(make_call(rng_, shape, dtype()), dtype());
-    AttendCall whole = tree;
-    whole.cache = tree.cache.clone();
-    const at::Tensor expected = whole.run();
-    AttendCall step = tree;
-    step.tree_mask = at::empty({0}, tree.tree_mask.options());
-    step.cache = tree.cache.clone();
+    AttendCall whole = device_call(make_call(rng_, shape, dtype()), dtype()), path = whole;
+    path.tree_mask = at::empty({0}, whole.tree_mask.options());
+    const at::Tensor cache = whole.cache.clone(), expected = whole.run();
     int64_t done = 0;
     at::Tensor last;
-    const uint64_t seen = static_cast<uint64_t>(tree.tree_mask[0][shape.rows - 1][0].item<int64_t>());
+    const uint64_t seen = static_cast<uint64_t>(whole.tree_mask[0][shape.rows - 1][0].item<int64_t>());
     for (int64_t row = 0; row < shape.rows; ++row) {
-      if (((seen >> row) & 1U) == 0) continue;
-      step.qkv = tree.qkv.narrow(1, row, 1).contiguous();
-      step.positions = tree.positions.narrow(1, row, 1).contiguous();
-      step.lengths = tree.lengths + done;
-      last = step.run();
-      ++done;
+      if (((seen >> row) & 1U) != 0) last = rows_of(path, cache, row, 1, done++).run();
     }
     EXPECT_TRUE(same_bits(last[0][0].cpu(), expected[0][shape.rows - 1].cpu())) << "prefix " << length;
   }

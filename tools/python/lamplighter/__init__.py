@@ -26,15 +26,10 @@ try:
 except ImportError as error:
     raise ImportError(f"{_REBUILD} ({str(error).splitlines()[0]})") from None
 
-from .engine import (  # noqa: E402  after the native part
-    Result,
-    Statistics,
-    TextToImage,
-    methods,
-    option_meanings,
-)
+from .engine import TextToImage, methods, option_meanings  # noqa: E402  after the native part
 from .error import Error  # noqa: E402
 from .pipeline import Pipeline, PipelineOutput  # noqa: E402
+from .result import Result, Statistics  # noqa: E402
 
 __version__ = _native.version
 __all__ = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import io
 import json
 import keyword
 import logging
@@ -12,7 +11,6 @@ import secrets
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from PIL import Image
 from . import _native
 from .error import USAGE, Error
 from .keep import Kept, Region, continued, on_white
+from .result import Result, Statistics
 
 _log = logging.getLogger("lamplighter")
 
@@ -37,58 +36,6 @@ def option_meanings() -> dict[str, str]:
         name: meaning + (f" ({', '.join(choices)})" if choices else "")
         for name, _, meaning, choices in _native.options
     }
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """Cost of one image."""
-
-    tokens: int
-    """Image tokens committed."""
-    target_passes: int
-    """Target passes, prefill included."""
-    batch: int
-    """Largest number of images in its batch."""
-    step_compression: float
-    """Tokens per target pass."""
-    acceptance_length: float
-    """Average tokens per cycle, bonus token included."""
-    acceptance_lengths: list[int]
-    """Tokens of every cycle, bonus token included; the prefill, which commits the first token, does not count."""
-    drafted_by_depth: list[int]
-    """Drafted tree nodes at depth 1, 2, ..."""
-    accepted_by_depth: list[int]
-    """How often the accepted path reached depth 1, 2, ..."""
-    seconds: dict[str, float]
-    """Wall-clock seconds of text, prefill, decode and image; draft, score, verify and commit are parts of decode."""
-
-
-@dataclass(frozen=True, repr=False)
-class Result:
-    """An image. Notebooks show it."""
-
-    image: Image.Image
-    """RGB."""
-    codes: NDArray[np.int32]
-    """Codebook indices, (rows, columns)."""
-    statistics: Statistics
-    tokens_per_pass: NDArray[np.int64]
-    """For every token, how many tokens the target pass committed that committed it, (rows, columns)."""
-    settings: dict[str, Any]
-    """Everything that determines the image, as stored in image files: model, seed, method and its options, ..."""
-    warnings: list[str]
-    """What the model does not know of the prompt, or cut off: a line each."""
-
-    def __repr__(self) -> str:
-        width, height = self.image.size
-        shown = {name: self.settings.get(name) for name in ("method", "seed", "prompt")}
-        words = ", ".join(f"{name}={value!r}" for name, value in shown.items() if value is not None)
-        return f"<Result {width}x{height}, S {self.statistics.step_compression:.2f}, {words}>"
-
-    def _repr_png_(self) -> bytes:
-        file = io.BytesIO()
-        self.image.save(file, "PNG")
-        return file.getvalue()
 
 
 class TextToImage:

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from .engine import Result, TextToImage
+from .engine import TextToImage
 from .keep import Kept
+from .result import Result
 
 _DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 _OUTPUTS = ("pil", "np", "pt")
