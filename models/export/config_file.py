@@ -212,11 +212,12 @@ def typed(section: Section, field: str, key: str) -> Any:
 
 def rope_places(section: Section) -> list[Section]:
     """Where transformers 5 describes rotations, and older releases scaled ones."""
-    names = [name for name in ("rope_parameters", "rope_scaling") if section.values.get(name)]
+    names = [name for name in ("rope_parameters", "rope_scaling") if name in section]
     for name in names:
         values = section.section(name).values
-        kinds = [values.get(key) or "default" for key in ("rope_type", "type")]
-        if set(values) - set(ROPE_KEYS) or kinds != ["default", "default"]:
+        kinds = [values.get(key) for key in ("rope_type", "type")]
+        plain = all(kind is None or kind == "default" for kind in kinds)
+        if set(values) - set(ROPE_KEYS) or not plain:
             raise section.error(name, "rotations of type default: scaled ones are not supported")
     return [section.section(name) for name in names]
 

@@ -27,7 +27,8 @@ def bpe_pieces(path: Path, content: dict[str, Any] | None = None) -> dict[str, i
 def added_pieces(path: Path, content: dict[str, Any] | None = None) -> dict[str, int]:
     """Ids of the pieces that were added to the model's."""
     content = read_json(path) if content is None else content
-    tokens = content.get("added_tokens") or []
+    tokens = content.get("added_tokens")
+    tokens = [] if tokens is None else tokens
     if not isinstance(tokens, list) or not all(
         isinstance(t, dict) and isinstance(t.get("content"), str) for t in tokens
     ):

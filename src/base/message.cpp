@@ -11,12 +11,14 @@ namespace {
 constexpr std::size_t kValue = 80;                // bytes
 constexpr std::size_t kHead = 1000, kTail = 500;  // of a message
 
-// Line ends, control characters, and those that turn the direction of text: a terminal would show what
-// follows in another order.
+// Line ends, control characters, those that nobody sees, and those that turn the direction of text: a
+// terminal would show what follows in another order. Joiners shape letters and stay.
 bool ends_line_or_controls(char32_t code) {
   const bool turns = code == 0x061C || code == 0x200E || code == 0x200F ||
                      (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
-  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 || turns;
+  const bool is_unseen = code == 0xA0 || code == 0xAD || code == 0x200B || code == 0x2060 || code == 0xFEFF;
+  return is_unseen || code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 ||
+         turns;
 }
 
 void append_escaped(std::string& text, char32_t code) {

@@ -6,7 +6,8 @@
 namespace lamplighter {
 
 // A user's value for a message: at most 80 bytes, cut between code points and marked with "...". Control
-// characters, line ends and characters that turn the direction of text are escaped as in C++ ("\n", "\x1b",
+// characters, line ends and characters that nobody sees or that turn the direction of text are escaped as in
+// C++ ("\n", "\x1b",
 // "\u2028", "\u202e"), so that a message stays one line, in order, and cannot control a terminal.
 std::string excerpt_of(std::string_view value);
 std::string quote(std::string_view value);  // between ' and '

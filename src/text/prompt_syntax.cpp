@@ -6,6 +6,7 @@
 
 #include "base/message.h"
 #include "base/suggestion.h"
+#include "text/list_mark.h"
 
 namespace lamplighter {
 namespace {
@@ -152,9 +153,60 @@ std::string_view find_wildcard(std::string_view text) {
   return {};
 }
 
+// "- a cat" and "3. a cat" as in lists.
+std::string_view find_item(std::string_view text) {
+  const ListMark mark = find_list_mark(text);
+  return mark.kind == 0 || mark.kind == 'a' ? std::string_view() : text;
+}
+
+// A caption between quotes, which belong to it here.
+std::string_view find_quotes(std::string_view text) {
+  constexpr std::array<std::array<std::string_view, 2>, 4> kPairs{
+      {{"\"", "\""}, {"'", "'"}, {"\u201C", "\u201D"}, {"`", "`"}}};
+  for (const auto& [open, close] : kPairs) {
+    const std::size_t least = open.size() + close.size();
+    if (text.size() <= least || text.substr(0, open.size()) != open) continue;
+    const std::size_t end = text.find(close, open.size());
+    if (end != kNone && end + close.size() == text.size()) return text;
+  }
+  return {};
+}
+
+// "<br>", "</b>": tags that only web pages have.
+std::string_view find_tag(std::string_view text) {
+  for (std::size_t begin = text.find('<'); begin != kNone; begin = text.find('<', begin + 1)) {
+    std::size_t end = begin + 1;
+    const bool closes = end < text.size() && text[end] == '/';
+    if (closes) ++end;
+    const std::size_t name = end;
+    while (end < text.size() && (is_lower(text[end]) || is_digit(text[end]))) ++end;
+    const bool is_break = text.substr(name, end - name) == "br";
+    const std::string_view rest = text.substr(end, 3);
+    const std::size_t closing = rest.find('>');
+    const bool is_closed = closing != kNone && rest.substr(0, closing).find_first_not_of(" /") == kNone;
+    if (end > name && is_closed && (closes || is_break)) return text.substr(begin, end + closing + 1 - begin);
+  }
+  return {};
+}
+
+// "**red**" and "[red](https://...)" of Markdown.
+std::string_view find_emphasis(std::string_view text) {
+  for (std::size_t begin = text.find("**"); begin != kNone; begin = text.find("**", begin + 2)) {
+    const std::string_view inside = text.substr(begin + 2, kLooked);
+    const std::size_t end = inside.find("**");
+    const bool is_word =
+        end != kNone && end > 0 && inside[0] != ' ' && inside[0] != '*' && inside[end - 1] != ' ';
+    if (is_word) return text.substr(begin, end + 4);
+  }
+  const std::size_t link = text.find("](http");
+  const std::size_t begin = link == kNone ? kNone : text.rfind('[', link);
+  const std::size_t end = begin == kNone ? kNone : text.find(')', link);
+  return end == kNone ? std::string_view() : text.substr(begin, end + 1 - begin);
+}
+
 using Find = std::string_view (*)(std::string_view text);
-constexpr std::array<Find, 6> kForms{find_weight, find_break,    find_network,
-                                     find_choice, find_wildcard, find_flag};
+constexpr std::array<Find, 10> kForms{find_weight, find_break, find_network, find_choice, find_wildcard,
+                                      find_flag,   find_item,  find_quotes,  find_tag,    find_emphasis};
 
 }  // namespace
 
@@ -193,7 +245,8 @@ std::string PromptSyntax::note() {
   is_reported_ = true;
   for (std::string& example : found) example = excerpt_of(example);
   return "note: captions contain " + list_of(found) +
-         ": weights, breaks, networks, choices, wildcards and flags of web UIs are read as plain text";
+         ": weights, breaks, networks, choices, wildcards and flags of web UIs, and marks of lists and "
+         "documents, have no meaning here";
 }
 
 }  // namespace lamplighter

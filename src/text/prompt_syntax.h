@@ -10,8 +10,9 @@ namespace lamplighter {
 std::string_view find_flag(std::string_view text);
 
 // Collects the forms of web UIs that the captions of a run contain: weights "(word:1.3)", "((word))" and
-// "[word]", "BREAK", networks "<lora:name:1>", choices "{red|blue}", wildcards "__colour__" and flags "--ar".
-// A bundle reads them as plain text. Forms that plain captions have, too, as "(word)", are none.
+// "[word]", "BREAK", networks "<lora:name:1>", choices "{red|blue}", wildcards "__colour__" and flags "--ar";
+// and the marks of documents: items "- a cat", captions between quotes, tags "<br>", emphasis "**word**" and
+// links. A bundle reads them as text. Forms that plain captions have, too, as "(word)", are none.
 class PromptSyntax {
  public:
   void add(std::string_view caption);

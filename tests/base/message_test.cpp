@@ -19,6 +19,7 @@ TEST(Message, ValuesStayOnOneLine) {
   EXPECT_EQ(quote("a\u202Eb\u202A\u2066\u2069\u200E\u200F\u061C"),
             "'a\\u202eb\\u202a\\u2066\\u2069\\u200e\\u200f\\u061c'");
   EXPECT_EQ(quote("\u200D\u2065\u206A\u202F\u061B"), "'\u200D\u2065\u206A\u202F\u061B'");  // stay
+  EXPECT_EQ(quote("\u200Ba\u00A0\uFEFF\u2060\u00AD"), "'\\u200ba\\u00a0\\ufeff\\u2060\\u00ad'");
   EXPECT_EQ(quote("d\u00e4mmerung \u732b"), "'d\u00e4mmerung \u732b'");
   EXPECT_EQ(quote("a\xff"), "'a\uFFFD'");
   EXPECT_EQ(quote(""), "''");

@@ -58,7 +58,7 @@ TEST(PromptSyntax, WeightsAreBracketsThatNest) {
                            "[Name], [MASK]",
                            "a bote [sic]",
                            "array[index]",
-                           "[here](https://a.b)",
+                           "[here](b.txt)",
                            "[\"a\", \"b\"]",
                            "[x]",
                            "[ ]",
@@ -76,6 +76,20 @@ TEST(PromptSyntax, ABreakIsAWordOfItsOwn) {
   for (const char* text :
        {"a coffee break", "Break the ice", "a sign \"BREAK\"", "COFFEE BREAK", "DO NOT BREAK it",
         "BREAK THE ICE", "a BREAKing wave", "BREAK", "a DAYBREAK, b", "BREAK-IN"}) {
+    EXPECT_THAT(examples_of(text), IsEmpty()) << text;
+  }
+}
+
+TEST(PromptSyntax, IsOfDocumentsToo) {
+  for (const char* text :
+       {"- a cat", "1. a cat", "\u2022 a cat", "\"a cat\"", "'a cat'", "\u201Ca cat\u201D", "`a cat`"})
+    EXPECT_THAT(examples_of(text), ElementsAre(text));
+  EXPECT_THAT(examples_of("a cat<br/>on a mat"), ElementsAre("<br/>"));
+  EXPECT_THAT(examples_of("<b>a cat</b>"), ElementsAre("</b>"));
+  EXPECT_THAT(examples_of("a **red** cat"), ElementsAre("**red**"));
+  EXPECT_THAT(examples_of("a [red cat](https://a.b/c) here"), ElementsAre("[red cat](https://a.b/c)"));
+  for (const char* text : {"\"STOP\" and \"GO\"", "3 cats", "2 ** 3 ** 4", "a < b > c", "it's",
+                           "'tis a cat's tail", "\"\"", "A. Einstein", "<3", "</", "**", "****"}) {
     EXPECT_THAT(examples_of(text), IsEmpty()) << text;
   }
 }
@@ -102,8 +116,9 @@ TEST(PromptSyntax, IsReportedOnceARun) {
 
 // Every search is linear in the length of a caption.
 TEST(PromptSyntax, ReadsLongCaptions) {
-  for (const char* piece : {":", "|", "_", "{", "(", ":1)", "{|", "__ ", "<lora:", " --", " --a!", "((",
-                            "((1", "[aa", " BREAK", "BREAK A ", "\\("}) {
+  for (const char* piece :
+       {":",   "|",   "_",      "{",  "(",  ":1)", "{|",     "__ ", "<lora:", " --", " --a!",    "((",
+        "((1", "[aa", " BREAK", "<a", "</", "**a", "](http", "[",   "- ",     "'",   "BREAK A ", "\\("}) {
     std::string text;
     while (text.size() < 1'000'000) text += piece;
     examples_of(text);

@@ -54,7 +54,7 @@ def simplear_config(settings: Section, kinds: Sequence[str] = MODEL_TYPES) -> Si
         raise part.error("model_type", kinds[0])
     refuse_quantised(settings, part)
     part.fixed(FIXED)
-    kinds = part.values.get("layer_types") or []
+    kinds = part.values["layer_types"] if "layer_types" in part else []
     if not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds):
         raise part.error("layer_types", "full_attention alone")
     config = make_config(SimpleARConfig, decoder_facts(part, LLAMA_SIZES), settings.where)

@@ -139,6 +139,7 @@ std::vector<Caption> read_folder(const std::string& path) {
   std::vector<Caption> captions;
   for (const std::string& file : files) {
     const std::string text = decode_set(read_input(file), file);
+    captions::refuse_document(text, file);
     for_each_line(text, [&](std::string_view line, std::size_t number) {
       captions::refuse_settings(line, file + " line " + std::to_string(number));
     });

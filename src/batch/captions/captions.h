@@ -29,7 +29,8 @@ struct Caption {
 //   csv, tsv  a table, its columns named by the first line; cells with separators, line ends or quotes are
 //             between quotes
 //   text      a caption per line
-//   auto      detected from the content; lines may be captions, records, or flags as in web UIs
+//   auto      detected from the content, also tables of Markdown; lines may be captions, records, or flags as
+//             in web UIs, and markup is refused
 // A record may have fields of a request (pipeline/metadata/request_fields.h), an id (or prompt_id, item_id),
 // an image_id, and other fields, which are kept. Names of fields have any case. The prompt may also be called
 // caption, text, and so on (find_prompt_name), or like `column`. In data sets with an image_id, width and

@@ -6,6 +6,7 @@
 #include "base/lines.h"
 #include "base/utf8.h"
 #include "batch/captions/formats.h"
+#include "batch/captions/rows.h"
 
 namespace lamplighter::captions {
 namespace {
@@ -38,6 +39,7 @@ constexpr Mistake kMistakes[] = {
     {"<!DOCTYPE html"sv, "it is a web page; download the file itself"},
     {"<!doctype html"sv, "it is a web page; download the file itself"},
     {"<html"sv, "it is a web page; download the file itself"},
+    {"{\\rtf"sv, "it is rich text; save it as plain text"},
     {"<?xml"sv, "it is XML; save it as JSON lines or CSV"},
     {"\xFF\xFE\0\0"sv, "it is UTF-32, expected UTF-8 or UTF-16"},
     {"\0\0\xFE\xFF"sv, "it is UTF-32, expected UTF-8 or UTF-16"},
@@ -102,6 +104,22 @@ std::string_view skip_comments(std::string_view text, std::size_t& lines) {
   }
 }
 
+// Refuses files whose names say that their lines are no captions.
+void refuse_kind(std::string_view name) {
+  struct Kind {
+    const char *ending, *what;
+  };
+  constexpr Kind kKinds[] = {{".yaml", "settings"}, {".yml", "settings"},    {".toml", "settings"},
+                             {".ini", "settings"},  {".html", "a web page"}, {".htm", "a web page"},
+                             {".xml", "XML"},       {".py", "a program"},    {".js", "a program"},
+                             {".sh", "a program"},  {".tex", "LaTeX"}};
+  for (const Kind& kind : kKinds) {
+    if (ends_with(name, kind.ending))
+      throw Error(ExitCode::input,
+                  std::string(name) + ": got a file of " + kind.what + ", expected text, JSON, CSV or TSV");
+  }
+}
+
 std::string format_of(std::string_view text, std::string_view name, const std::string& column) {
   const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size() - 1);
   const bool has_lines = names_json_lines(name);
@@ -120,11 +138,8 @@ std::string format_of(std::string_view text, std::string_view name, const std::s
   if (has_lines) return "jsonl";
   if (ends_with(name, ".tsv")) return "tsv";
   if (ends_with(name, ".csv")) return "csv";
-  for (const char* ending : {".yaml", ".yml", ".toml"}) {
-    if (ends_with(name, ending))
-      throw Error(ExitCode::input,
-                  std::string(name) + ": got a file of settings, expected text, JSON, CSV or TSV");
-  }
+  refuse_kind(name);
+  if (begins_grid(text)) return "grid";
   return !column.empty() || find_separator(text, column) != 0 ? "table" : "lines";
 }
 
@@ -180,6 +195,7 @@ void read_entries(std::string_view text, const std::string& name, const SourceOp
   if (format == "json") return read_json(source, take);
   if (format == "jsonl") return read_lines(source, Lines::json, take);
   if (format == "lines") return read_lines(source, Lines::mixed, take);
+  if (format == "grid") return read_grid(source, take);
   read_table(source, separator_of(source, format), take);
 }
 
@@ -188,7 +204,7 @@ std::optional<bool> is_line_stream(std::string_view text) {
   std::size_t lines = 1;
   text = skip_comments(without_mark(text), lines);
   if (text.empty()) return std::nullopt;
-  if (begins_array(text) || find_separator(text, "") != 0) return false;
+  if (begins_array(text) || begins_grid(text) || find_separator(text, "") != 0) return false;
   const std::string_view line = text.substr(0, text.find('\n'));
   const std::size_t begin = line.find_first_not_of(" \t");
   if (line[begin] != '{' || !begins_object(line.substr(begin))) return true;

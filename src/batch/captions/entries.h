@@ -56,6 +56,9 @@ void read_entries(std::string_view text, const std::string& name, const SourceOp
 // Refuses a line of the settings that web UIs write below a caption.
 void refuse_settings(std::string_view line, const std::string& where);
 
+// Refuses a file of captions where the text of a single one belongs.
+void refuse_document(std::string_view text, const std::string& where);
+
 // Whether lines that begin like this can be read one by one as they arrive, in format `lines`. Empty when the
 // text has only comments so far.
 std::optional<bool> is_line_stream(std::string_view text);

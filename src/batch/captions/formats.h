@@ -21,6 +21,7 @@ struct Source {
 void read_coco(const Source& source, const TakeEntry& take);
 void read_json(const Source& source, const TakeEntry& take);  // an array or an object of captions
 void read_table(const Source& source, char separator, const TakeEntry& take);
+void read_grid(const Source& source, const TakeEntry& take);  // where begins_grid
 
 // What lines may be beside captions.
 enum class Lines { texts, mixed, json };
@@ -35,6 +36,12 @@ Entry make_failure(std::string where, const std::string& message);
 Entry read_flags(std::string_view line, const std::string& where, const std::string& column);
 bool begins_flags(std::string_view line);
 
+// Refuses a line of a document or a program that is no caption: a row of a table, a tag, an element of a list
+// in Python, a field of an object, and so on.
+void refuse_markup(std::string_view line, const std::string& where);
+[[noreturn]] void refuse_item(std::string_view line, const std::string& where);  // of a list
+void refuse_dictionary(std::string_view line, const std::string& where);  // of Python, which is no JSON
+
 // The separator of a table that begins with `text`, or 0 when its first line cannot head one: it has several
 // columns, and one of them holds prompts or classes, or is `column`.
 char find_separator(std::string_view text, const std::string& column);
@@ -44,6 +51,8 @@ bool ends_with(std::string_view name, std::string_view ending);  // in any case
 // Converts a cell or the value of a flag to a number if the field holds numbers and it is one, else to a
 // text.
 Json value_of(const std::string& name, const std::string& cell);
+
+std::string list_names(const std::vector<std::string>& names);  // for messages
 
 // The first of the names that prompts may have.
 std::string find_prompt_name(const std::vector<std::string>& names);

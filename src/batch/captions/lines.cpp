@@ -6,6 +6,7 @@
 #include "base/message.h"
 #include "batch/captions/formats.h"
 #include "pipeline/metadata/request_fields.h"
+#include "text/list_mark.h"
 #include "text/prompt_syntax.h"
 
 namespace lamplighter::captions {
@@ -61,7 +62,29 @@ void refuse_dash(std::string_view line, const std::string& where) {
   }
 }
 
-void take_line(const Piece& line, const Source& source, Lines kind, const TakeEntry& take) {
+// Finds the items of lists: lines with marks where the line before or behind is the neighbouring item, and a
+// line with a mark that is alone.
+std::vector<bool> find_items(const std::vector<Piece>& pieces) {
+  std::vector<bool> is_item(pieces.size());
+  ListMark previous;
+  std::size_t previous_place = 0, lines = 0, marks = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const std::string_view text = without_mark(pieces[i].text);
+    if (is_blank(text) || text[text.find_first_not_of(" \t\v\f")] == '#') continue;
+    const ListMark mark = find_list_mark(text);
+    const bool goes_on = mark.kind == 0 && previous.kind != 0 && (text[0] == ' ' || text[0] == '\t');
+    if (goes_on) continue;
+    if (continues_list(previous, mark)) is_item[previous_place] = is_item[i] = true;
+    previous = mark;
+    previous_place = i;
+    ++lines;
+    if (mark.kind != 0 && mark.kind != 'a' && mark.number < 2) ++marks;
+  }
+  if (lines == 1 && marks == 1) is_item[previous_place] = true;
+  return is_item;
+}
+
+void take_line(const Piece& line, const Source& source, Lines kind, bool is_item, const TakeEntry& take) {
   const std::string where = source.line(line.number);
   const std::string_view text = without_mark(line.text);  // of a file that was appended
   if (is_blank(text)) return;
@@ -70,6 +93,7 @@ void take_line(const Piece& line, const Source& source, Lines kind, const TakeEn
   if (kind == Lines::texts) return take(make_text(where, std::string(text)));
   try {
     const std::string_view content = text.substr(text.find(begin));
+    if (begin == '{') refuse_dictionary(content, where);
     if (kind == Lines::json || (begin == '{' && begins_object(content))) {
       const Json json = begins_json(content) ? parse_json(content, where, ExitCode::input) : Json();
       if (json.is_string()) return take(make_text(where, json.get<std::string>()));
@@ -88,6 +112,8 @@ void take_line(const Piece& line, const Source& source, Lines kind, const TakeEn
     }
     refuse_settings(content, where);
     refuse_dash(content, where);
+    if (is_item) refuse_item(content, where);
+    refuse_markup(content, where);
     take(make_text(where, std::string(text)));
   } catch (const Error& error) {
     Entry entry;
@@ -141,10 +167,14 @@ std::vector<std::string> split_words(std::string_view line, const std::string& w
 void read_lines(const Source& source, Lines kind, const TakeEntry& take) {
   if (kind == Lines::texts) {
     return for_each_line(source.text, [&](std::string_view line, std::size_t number) {
-      take_line({line, number}, source, kind, take);
+      take_line({line, number}, source, kind, false, take);
     });
   }
-  for_each_piece(source.text, [&](const Piece& piece) { take_line(piece, source, kind, take); });
+  std::vector<Piece> pieces;
+  for_each_piece(source.text, [&](const Piece& piece) { pieces.push_back(piece); });
+  const std::vector<bool> is_item =
+      kind == Lines::mixed ? find_items(pieces) : std::vector<bool>(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) take_line(pieces[i], source, kind, is_item[i], take);
 }
 
 void refuse_settings(std::string_view line, const std::string& where) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/message.h"
+#include "base/utf8.h"
 #include "batch/captions/formats.h"
 #include "pipeline/metadata/request_fields.h"
 
@@ -26,6 +27,12 @@ std::string find_column(const Json& fields, const std::string& column) {
 }
 
 }  // namespace
+
+std::string list_names(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + excerpt_of(name);
+  return names.empty() ? "none" : shorten(list, 200);
+}
 
 std::string find_prompt_name(const std::vector<std::string>& names) {
   for (const std::string_view name : kPromptNames) {
@@ -61,7 +68,8 @@ Entry make_record(Entry::Form form, std::string where, Json fields, const std::s
   }
   entry.prompt_key = column.empty() ? find_prompt_name(names) : find_column(fields, column);
   if (!column.empty() && entry.prompt_key.empty())
-    return make_failure(entry.where, "got no field " + quote(column) + ", which --column names");
+    return make_failure(
+        entry.where, "got no field " + quote(column) + ", which --column names, among " + list_names(names));
   if (form == Entry::Form::data && !entry.prompt_key.empty()) {
     // Data sets have classes and sizes of their own.
     entry.record.erase("class");

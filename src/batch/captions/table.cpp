@@ -9,115 +9,13 @@
 #include "base/message.h"
 #include "base/utf8.h"
 #include "batch/captions/formats.h"
+#include "batch/captions/rows.h"
 #include "pipeline/metadata/request_fields.h"
 
 namespace lamplighter::captions {
 namespace {
 
 constexpr auto kNone = std::string_view::npos;
-
-struct Row {
-  std::vector<std::string> cells;
-  std::size_t number = 0;  // of its first line
-  std::string fault;       // why it cannot be read
-};
-
-// Reads rows of separated cells. A cell between quotes may hold separators, line ends and doubled quotes.
-class Rows {
- public:
-  // In tab-separated texts, and where commas do not separate, a cell may merely begin with a quote.
-  Rows(std::string_view text, char separator, bool has_loose_quotes)
-      : text_(text), separator_(separator), has_loose_quotes_(has_loose_quotes) {}
-
-  // Reads the next row that has content. `columns` is the number that it should have; 0: unknown.
-  bool next(Row& row, std::size_t columns) {
-    while (at_ < text_.size()) {
-      const std::size_t begin = at_;
-      row = {};
-      row.number = number_;
-      if (text_[at_] == '#') {
-        skip_line();
-        continue;
-      }
-      read(row, true);
-      // A text that merely begins with a quote can reach over lines up to a later one.
-      const bool spans = text_.substr(begin, at_ - begin).find('\n') + 1 < at_ - begin;
-      if (spans && columns != 0 && row.cells.size() != columns && has_loose_quotes_) {
-        at_ = begin;
-        row = {};
-        row.number = number_;
-        read(row, false);
-      }
-      const std::string_view whole = text_.substr(begin, std::min(at_, text_.size()) - begin);
-      number_ += static_cast<std::size_t>(std::count(whole.begin(), whole.end(), '\n'));
-      const bool is_empty = std::all_of(row.cells.begin(), row.cells.end(),
-                                        [](const std::string& cell) { return is_blank(cell); });
-      if (!is_empty || !row.fault.empty()) return true;
-    }
-    return false;
-  }
-
- private:
-  void skip_line() {
-    at_ = std::min(text_.find('\n', at_), text_.size() - 1) + 1;
-    ++number_;
-  }
-
-  // The end of a cell that begins at `at`: the next separator or line end.
-  std::size_t end_of_cell(std::size_t at) const {
-    const std::array<char, 2> ends{separator_, '\n'};
-    return std::min(text_.find_first_of(std::string_view(ends.data(), ends.size()), at), text_.size());
-  }
-
-  bool ends_cell(std::size_t at) const {
-    return at >= text_.size() || text_[at] == separator_ || text_[at] == '\n' ||
-           (text_[at] == '\r' && (at + 1 >= text_.size() || text_[at + 1] == '\n'));
-  }
-
-  // Reads a cell between quotes. Returns kNone when no quote ends it.
-  std::size_t read_quoted(std::size_t at, std::string& cell) const {
-    while (++at < text_.size()) {
-      if (text_[at] != '"') {
-        cell += text_[at];
-      } else if (at + 1 < text_.size() && text_[at + 1] == '"') {
-        cell += text_[at++];
-      } else {
-        return ends_cell(at + 1) ? at + 1 : kNone;
-      }
-    }
-    return kNone;
-  }
-
-  void read(Row& row, bool over_lines) {
-    for (;;) {
-      std::string cell;
-      std::size_t end = kNone;
-      if (at_ < text_.size() && text_[at_] == '"') {
-        end = read_quoted(at_, cell);
-        if (end != kNone && !over_lines && cell.find('\n') != std::string::npos) end = kNone;
-        if (end == kNone && !has_loose_quotes_)
-          row.fault = "got a quote that no quote ends, expected \"\" for a quote in a cell between quotes";
-      }
-      if (end == kNone) {
-        end = end_of_cell(at_);
-        cell = text_.substr(at_, end - at_);
-        const bool ends_line = end >= text_.size() || text_[end] == '\n';
-        if (ends_line && !cell.empty() && cell.back() == '\r') cell.pop_back();
-      } else if (end < text_.size() && text_[end] == '\r') {
-        ++end;
-      }
-      row.cells.push_back(std::move(cell));
-      const bool is_last = end >= text_.size() || text_[end] == '\n';
-      at_ = end + 1;
-      if (is_last) return;
-    }
-  }
-
-  std::string_view text_;
-  char separator_;
-  bool has_loose_quotes_;
-  std::size_t at_ = 0, number_ = 1;
-};
 
 // Spreadsheets write "sep=;" above a table.
 std::string_view without_separator_line(std::string_view text, std::size_t& lines) {
@@ -178,7 +76,7 @@ class Table {
     if (prompt_.empty() && (!column.empty() || !has_subject(names_))) {
       throw Error(ExitCode::input,
                   where + ": got no column " + (column.empty() ? "of prompts" : quote(column)) + " among " +
-                      list_names() +
+                      list_names(head_) +
                       ", expected a first line with prompt, caption, text or class, or --column NAME");
     }
     std::vector<std::string> sorted = names_;
@@ -218,12 +116,6 @@ class Table {
   }
 
  private:
-  std::string list_names() const {
-    std::string names;
-    for (const std::string& cell : head_) names += (names.empty() ? "" : ", ") + excerpt_of(cell);
-    return shorten(names, 200);
-  }
-
   const Source& source_;
   std::vector<std::string> head_, names_;  // as written; field names
   std::string prompt_;
@@ -269,6 +161,12 @@ void read_table(const Source& source, char separator, const TakeEntry& take) {
   while (rows.next(row, table.columns())) entries.push_back(table.read(std::move(row)));
   join_categories(entries);
   for (Entry& entry : entries) take(std::move(entry));
+}
+
+void read_grid(const Source& source, const TakeEntry& take) {
+  std::vector<Row> rows = grid_rows(source.text);
+  const Table table(rows.front(), source);
+  for (std::size_t i = 1; i < rows.size(); ++i) take(table.read(std::move(rows[i])));
 }
 
 }  // namespace lamplighter::captions

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/invisible.h"
 #include "base/lines.h"
 #include "lamplighter/error.h"
 #include "text/cleaning.h"
@@ -47,8 +48,10 @@ std::optional<std::uint64_t> read_request_fields(JsonReader& record, Request& re
   return seed;
 }
 
-std::string field_name(std::string_view text) {
+std::string field_name(std::string_view spelled) {
   const auto is_gap = [](char c) { return c == ' ' || c == '\t' || c == '-'; };
+  const std::string visible = without_invisible(spelled);
+  std::string_view text = visible;
   while (!text.empty() && is_gap(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_gap(text.back())) text.remove_suffix(1);
   std::string name(text);

@@ -22,6 +22,7 @@ std::optional<std::uint64_t> read_request_fields(JsonReader& record, Request& re
                                                  const std::string& prompt_key = "prompt");
 
 // The name of a field in any spelling: "Negative Prompt" and "negative-prompt" are negative_prompt.
+// Characters that nobody sees, which copied tables have, are removed.
 std::string field_name(std::string_view text);
 
 // Makes 42 of 42.0, where it is exact: many languages have one kind of number.
