@@ -5,8 +5,11 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/message.h"
 #include "base/suggestion.h"
 #include "batch/captions/captions.h"
+#include "pipeline/output/codes_file.h"
+#include "text/code_list.h"
 #include "tools/help.h"
 
 namespace lamplighter::cli {
@@ -36,6 +39,11 @@ void JobFlags::add(CLI::App& command) {
   command.add_option("--column", column, "Column or key of the captions in --prompt-file")
       ->type_name("NAME")
       ->default_str("prompt, caption, text, ...");
+  command
+      .add_option("--prompt-codes", prompt_codes,
+                  "Prompts of bundles that make images of another bundle's codes: the file that generate "
+                  "--save-codes wrote there")
+      ->type_name("FILE");
   command.add_option("--class", class_id, "Class to generate, for class-conditional bundles")->type_name("N");
   common(command, command.add_option("-s,--seed", seed, "Image i uses seed + i; -1 = random"))
       ->type_name("N")
@@ -51,6 +59,16 @@ void JobFlags::add(CLI::App& command) {
       ->type_name("PATTERN")
       ->capture_default_str();
   sampling.add(command);
+}
+
+bool JobFlags::names_images() const {
+  return !prompts.empty() || !prompt_file.empty() || !prompt_codes.empty() || class_id;
+}
+
+void JobFlags::check(const Manifest& manifest) const {
+  if (prompt_codes.empty() || (manifest.tokenizer && manifest.tokenizer->kind == "codes")) return;
+  throw Error(ExitCode::usage, "--prompt-codes: got " + quote(prompt_codes) + ", expected none: bundle " +
+                                   manifest.name + " does not read codes");
 }
 
 JobReader::JobReader(const JobFlags& flags, const Request& defaults, std::uint64_t seed, bool streams)
@@ -92,6 +110,14 @@ void JobReader::read_flags(std::vector<Job>& jobs) {
   std::size_t number = 0;
   for (const std::string& prompt : flags_.prompts)
     add(caption_line(pattern, prompt, "prompt " + std::to_string(++number)), jobs);
+  if (!flags_.prompt_codes.empty()) read_codes_file(jobs);
+}
+
+void JobReader::read_codes_file(std::vector<Job>& jobs) {
+  const std::string& file = flags_.prompt_codes;
+  const std::vector<SavedCodes> images = read_codes(file);
+  for (std::size_t i = 0; i < images.size(); ++i)
+    add(caption_line(pattern_, code_list(images[i].codes.ids), file + " image " + std::to_string(i)), jobs);
 }
 
 void JobReader::read_file(std::vector<Job>& jobs) {

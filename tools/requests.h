@@ -7,6 +7,7 @@
 
 #include "base/line_stream.h"
 #include "batch/plan.h"
+#include "lamplighter/bundle.h"
 #include "lamplighter/error.h"
 #include "lamplighter/options.h"
 #include "tools/flags.h"
@@ -31,8 +32,9 @@ struct Job {
 // Flags that describe the images of a run.
 struct JobFlags {
   std::vector<std::string> prompts;
-  std::string prompt_file;  // "-" = standard input
-  std::string column;       // of the prompts in the file; empty: found by name
+  std::string prompt_file;   // "-" = standard input
+  std::string column;        // of the prompts in the file; empty: found by name
+  std::string prompt_codes;  // file of codes that are prompts
   std::optional<std::int64_t> class_id;
   std::string seed = "42";
   std::string output = "output.png";
@@ -40,6 +42,9 @@ struct JobFlags {
   SamplingFlags sampling;
 
   void add(CLI::App& command);
+  bool names_images() const;  // whether any flag says what to generate
+  // Throws Error(usage) where prompts are codes and the bundle reads captions.
+  void check(const Manifest& manifest) const;
 };
 
 // Reads the images of a run. Image i uses seed + i; the images of a prompt line with its own seed count from
@@ -58,6 +63,7 @@ class JobReader {
   void add(const PromptLine& line, std::vector<Job>& jobs);
   void read_flags(std::vector<Job>& jobs);
   void read_file(std::vector<Job>& jobs);
+  void read_codes_file(std::vector<Job>& jobs);
   void read_stream(std::vector<Job>& jobs);
   void read_text(std::string bytes, const std::string& name, const std::string& format,
                  std::vector<Job>& jobs);

@@ -106,7 +106,8 @@ class DecoderWeights:
     def check(self, name: str, shape: tuple[int, ...]) -> None:
         """Shapes and dtypes of a weight's parts against the configuration."""
         part = name.rpartition(".")[2]
-        for source, count in zip(self.sources(name), self.counts, strict=False):
+        counts = self.counts if len(self.sources(name)) > 1 else (sum(self.counts),)
+        for source, count in zip(self.sources(name), counts, strict=False):
             width = count * self.config.head_dim
             halves = shape[0] // len(self.sources(name))
             rows = {"wqkv": width, "bqkv": width, "w13": halves}

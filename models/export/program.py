@@ -16,6 +16,7 @@ from .mar import command as mar
 from .names import WEIGHTS
 from .simplear import command as simplear
 from .tar import command as tar
+from .tar import detokenizer as tar_decoder
 
 
 def main(arguments: list[str] | None) -> int:
@@ -29,6 +30,7 @@ def main(arguments: list[str] | None) -> int:
     emu3.add_parser(families)
     glm_image.add_parser(families)
     tar.add_parser(families)
+    tar_decoder.add_parser(families)
     mar.add_parser(families)
     eagle.add_parser(families)
     eagle3.add_parser(families)

@@ -64,6 +64,10 @@ class Decoder(nn.Module):
         """ids int64 [S,R] -> [S,R,H]."""
         return torch.embedding(self.embedding, ids)
 
+    def stream(self, x: Tensor, positions: Tensor) -> Tensor:
+        """What the first block gets of embeddings x [S,R,H]: a copy, which the blocks add to."""
+        return x.clone()
+
     def forward(
         self, x: Tensor, positions: Tensor, tree_mask: Tensor, lengths: Tensor, cache: Tensor
     ) -> Tuple[Tensor, Tensor]:
@@ -72,8 +76,9 @@ class Decoder(nn.Module):
         positions int64 [S,R] rows of the rotary table; lengths int64 [S]; tree_mask and cache as in
         the operator `attend`.
         """
+        residual = self.stream(x, positions)
         residual, h = self.run_layers(
-            x.clone(), positions, tree_mask, lengths, cache, 0, len(self.layers)
+            residual, positions, tree_mask, lengths, cache, 0, len(self.layers)
         )
         if self.swin_norm:
             h = lamplighter.rms_norm(residual, self.last_norm, self.eps)
@@ -91,7 +96,7 @@ class Decoder(nn.Module):
     ) -> Tuple[Tensor, Tensor]:
         """As forward, with other features [S,R,n*H]: what the blocks layers int64 [n], on the CPU
         and in order, get from those before them, side by side (EAGLE-3, Li et al. 2025)."""
-        residual = x.clone()
+        residual = self.stream(x, positions)
         h = residual
         first = 0
         features = torch.empty([0], dtype=x.dtype, device=x.device)
@@ -125,9 +130,8 @@ class Decoder(nn.Module):
         Returns what they leave, and the final norm of it, each [S,R,H]; the rest as in forward.
         """
         first, end = int(layers[0]), int(layers[1])
-        residual, h = self.run_layers(
-            residual.clone(), positions, tree_mask, lengths, cache, first, end
-        )
+        residual = self.stream(residual, positions) if first == 0 else residual.clone()
+        residual, h = self.run_layers(residual, positions, tree_mask, lengths, cache, first, end)
         if self.swin_norm:
             return residual, lamplighter.rms_norm(residual, self.last_norm, self.eps)
         if end < len(self.layers):

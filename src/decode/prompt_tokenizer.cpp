@@ -30,7 +30,13 @@ PromptTokenizer::PromptTokenizer(const Manifest& manifest)
   if (prompt_.kind == "class") return;
   const std::string tokenizer = join_path(manifest.directory, manifest.tokenizer->file);
   max_length_ = manifest.tokenizer->max_length;
-  if (prompt_.kind == "tokens") {
+  if (manifest.tokenizer->kind == "codes") {
+    codes_ = std::make_unique<CodeLists>(tokenizer);
+    if (codes_->longest() > max_length_)
+      throw Error(ExitCode::bundle, tokenizer + ": lengths: got " + std::to_string(codes_->longest()) +
+                                        ", expected at most tokenizer.max_length " +
+                                        std::to_string(max_length_));
+  } else if (prompt_.kind == "tokens") {
     bpe_ = std::make_unique<BpeTokenizer>(tokenizer);
   } else {
     t5_ = std::make_unique<T5Tokenizer>(tokenizer, *manifest.tokenizer);
@@ -39,6 +45,7 @@ PromptTokenizer::PromptTokenizer(const Manifest& manifest)
 
 PromptIds PromptTokenizer::encode(const Request& request, const Grid& grid) const {
   if (bpe_) return encode_tokens(request, grid);
+  if (codes_) return {codes_->encode(request.prompt)};
   if (t5_) {
     T5Caption caption = t5_->encode(request.prompt);
     return {std::move(caption.ids), {}, std::move(caption.cut)};

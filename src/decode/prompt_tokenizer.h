@@ -9,6 +9,7 @@
 #include "lamplighter/bundle.h"
 #include "lamplighter/options.h"
 #include "text/bpe_tokenizer.h"
+#include "text/code_list.h"
 #include "text/t5_tokenizer.h"
 
 namespace lamplighter {
@@ -59,6 +60,7 @@ class PromptTokenizer {
   std::int64_t max_length_ = 0;  // ids of a text
   std::unique_ptr<T5Tokenizer> t5_;
   std::unique_ptr<BpeTokenizer> bpe_;
+  std::unique_ptr<CodeLists> codes_;
 };
 
 }  // namespace lamplighter

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "lamplighter/bundle.h"
+
 namespace lamplighter {
 
-// Captions of measurements that name none.
-inline constexpr const char* kCaptions[] = {
-    "a white lighthouse on the coast at dusk", "a red boat on the sea at noon",
-    "a blue house in the snow at night", "a yellow windmill on a meadow in the morning"};
+// Prompts of measurements that name none: captions, or codes for bundles whose prompts are lists of them.
+std::vector<std::string> default_prompts(const Manifest& manifest);
 
 }  // namespace lamplighter

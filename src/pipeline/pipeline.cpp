@@ -96,11 +96,12 @@ struct TextToImage::Implementation {
   std::optional<TableRun> measure(int batch_size) {
     load();
     std::vector<Request> requests(static_cast<std::size_t>(batch_size));
+    const std::vector<std::string> prompts = default_prompts(manifest);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       if (manifest.prompt && manifest.prompt->kind == "class") {
         requests[i].class_id = 0;
       } else {
-        requests[i].prompt = kCaptions[i % std::size(kCaptions)];
+        requests[i].prompt = prompts[i % prompts.size()];
       }
       requests[i].seed = i;
     }

@@ -296,3 +296,13 @@ def tar(folder: Path, sizes: Sequence[str] = ("84x84",)) -> Path:
     model = CASES / "tar" / "tar_generate_tiny" / "model"
     run_exporter("tar", "--model", model, *with_sizes(folder, sizes, 150))
     return folder / "bundle"
+
+
+def tar_decoder(folder: Path, _sizes: Sequence[str] = ()) -> Path:
+    """Prompts of codes, learned positions; its one size has a code for every 2 x 2 of 8 x 8 pixels."""
+    model = CASES / "tar" / "tar_decoder_tiny" / "model"
+    heads = write_json(folder / "heads.json", {"n_head": 4})
+    parts = ("--gpt", model / "ar_dtok_lp_small.pth", "--ta-tok", model / "ta_tok.pth")
+    parts += ("--vq", model / "vq_ds16_t2i.pt", "--config", heads)
+    run_exporter("tar-decoder", *parts, "--out", folder / "bundle")
+    return folder / "bundle"

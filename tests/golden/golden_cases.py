@@ -76,6 +76,7 @@ KINDS = (
     "families/emu35_generate",
     "families/glm_image_generate",
     "families/tar_generate",
+    "families/tar_decoder",
     "families/cosmos_fsq",
     "families/cosmos_dv_decoder",
     "families/janus_encoder",

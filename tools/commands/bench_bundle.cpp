@@ -48,14 +48,18 @@ std::vector<Request> read_prompts(const BenchFlags& flags, const Manifest& manif
   Request defaults;
   if (manifest.prompt->kind == "class") defaults.class_id = 0;
   JobFlags jobs = flags.jobs;
-  const bool named = !jobs.prompts.empty() || !jobs.prompt_file.empty() || jobs.class_id;
+  jobs.check(manifest);
+  const bool named = jobs.names_images();
   if (!named) {
     // A default comparison takes a few captions; otherwise one caption fills the largest batch.
     const std::size_t images =
         std::max(static_cast<std::size_t>(jobs.batch_count), largest(flags.batch_sizes));
     const bool compares = flags.methods.empty() && methods_of(flags, manifest).size() > 1;
     const bool few = compares && images == 1 && !defaults.class_id;
-    if (!defaults.class_id) jobs.prompts.assign(kCaptions, kCaptions + (few ? std::size(kCaptions) : 1));
+    if (!defaults.class_id) {
+      jobs.prompts = default_prompts(manifest);
+      if (!few) jobs.prompts.resize(1);
+    }
     jobs.batch_count = static_cast<int>(images);
   }
   std::vector<Request> requests;

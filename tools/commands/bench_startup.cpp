@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/stopwatch.h"
+#include "lamplighter/bundle.h"
 #include "lamplighter/error.h"
 
 extern char** environ;
@@ -78,7 +79,9 @@ std::vector<std::string> image_words(const BenchFlags& flags, const fs::path& fo
   std::vector<std::string> words{"generate",
                                  "-q",
                                  "-p",
-                                 flags.jobs.prompts.empty() ? kCaptions[0] : flags.jobs.prompts.front(),
+                                 flags.jobs.prompts.empty()
+                                     ? default_prompts(read_manifest(flags.model.folder())).front()
+                                     : flags.jobs.prompts.front(),
                                  "-m",
                                  flags.model.folder(),
                                  "--device",

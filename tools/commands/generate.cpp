@@ -171,6 +171,7 @@ void generate_all(const GenerateFlags& flags, const Given& given, Settings setti
   std::vector<Job> jobs = reader.next();
   const Manifest manifest = read_manifest(flags.model.folder());
   require_tokens(manifest);
+  flags.jobs.check(manifest);
   settings.codes = codes_alone(flags, given, manifest);
   settings.method =
       choose_method(settings.method, manifest, settings.runtime, jobs.size(), terminal.log_callback());

@@ -81,8 +81,8 @@ std::vector<Request> read_requests(const TuneFlags& flags, const Manifest& manif
   Request defaults;
   if (manifest.prompt && manifest.prompt->kind == "class") defaults.class_id = 0;
   JobFlags jobs = flags.jobs;
-  const bool named = !jobs.prompts.empty() || !jobs.prompt_file.empty() || jobs.class_id;
-  if (!named && !defaults.class_id) jobs.prompts.assign(std::begin(kCaptions), std::end(kCaptions));
+  jobs.check(manifest);
+  if (!jobs.names_images() && !defaults.class_id) jobs.prompts = default_prompts(manifest);
   std::vector<Request> requests;
   for (Job& job : make_jobs(jobs, defaults, parse_seed(flags.jobs.seed))) {
     TextToImage::check(manifest, job.request);

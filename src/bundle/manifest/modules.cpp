@@ -58,7 +58,7 @@ DraftModelEntry read_drafter(JsonReader reader, const Manifest& manifest) {
 
 TokenizerEntry read_tokenizer(JsonReader reader, const Manifest& manifest) {
   TokenizerEntry entry;
-  entry.kind = reader.choice("kind", {"t5", "bpe"});
+  entry.kind = reader.choice("kind", {"t5", "bpe", "codes"});
   entry.file = file_name(reader, "file", manifest);
   entry.max_length = reader.integer("max_length", 1, kMaxSize);
   if (entry.kind == "t5") {

@@ -122,6 +122,12 @@ FAMILIES = {
     "lumina2 official": replace(LUMINA2, options=("--official-schedule",)),
     "simplear": SIMPLEAR,
     "simplear all ids": replace(SIMPLEAR, options=("--full-head",)),
+    "tar decoder": Family(  # prompts are lists of 36, 9 or 4 codes
+        families.tar_decoder,
+        ((8, 8),),
+        (" ".join(map(str, range(36))), "3,1,4,1,5,9,2,6,39", "7 7\n0 \t7 "),
+        (4, 2, 1),
+    ),
 }
 
 
