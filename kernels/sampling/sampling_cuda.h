@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kRowThreads) guide_and_filter_kernel(GuideAndF
 
 // A cluster for each row. memory: two rows for each of them.
 template <class Shape>
-__global__ void __launch_bounds__(Shape::kThreads)
+__global__ void __launch_bounds__(Shape::kThreads, 1)
     guide_and_filter_cluster_kernel(GuideAndFilterArgs args, float* memory) {
   using Row = sampling::ClusterRow<Shape>;
   Row row(*reinterpret_cast<typename Row::Storage*>(shared_memory()), args.logits.vocabulary);

@@ -24,7 +24,7 @@ __device__ bool sample_in_cluster(sampling::ClusterRow<Shape>& row, const ArStep
 
 // A cluster for each image. memory: two rows for each image.
 template <class Shape>
-__global__ void __launch_bounds__(Shape::kThreads) ar_step_cluster_kernel(ArStepArgs args, float* memory) {
+__global__ void __launch_bounds__(Shape::kThreads, 1) ar_step_cluster_kernel(ArStepArgs args, float* memory) {
   using Row = sampling::ClusterRow<Shape>;
   Row row(*reinterpret_cast<typename Row::Storage*>(shared_memory()), args.filter.logits.vocabulary);
   let_next_kernel_start();
