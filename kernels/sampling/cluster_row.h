@@ -131,8 +131,8 @@ class ClusterRow {
     return {true, selected.value};
   }
 
-  // Lists the tokens from `floor` on and their probabilities.
-  __device__ void keep(float floor, float scale) {
+  // Lists the tokens from `floor` on and their probabilities; returns RowStatistics::norm.
+  __device__ float keep(float floor, float scale) {
     uint32_t own = 0;
 #pragma unroll
     for (int e = 0; e < Shape::kEach; ++e) own += stays(z_[e], floor) ? 1U : 0U;
@@ -157,6 +157,7 @@ class ClusterRow {
                             Sum()));
     const auto norm = static_cast<float>(1.0 / over_blocks(s_.totals, Sum()));
     executor_.for_each(kept_, [=](int i) { values[i] *= norm; });
+    return norm;
   }
 
   // As sample_token() of sampling_body.h. The token is in block 0 after the next sync().

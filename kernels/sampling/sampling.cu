@@ -1,5 +1,5 @@
 #include "base/philox.h"
-#include "kernels/common/cuda/launch.h"
+#include "kernels/sampling/cluster_launch.h"
 #include "kernels/sampling/sampling_cuda.h"
 
 namespace lamplighter {
@@ -20,6 +20,13 @@ size_t row_bytes(const DistributionRows& rows, size_t count) {
   return count * static_cast<size_t>(rows.vocabulary) * sizeof(float);
 }
 
+// use(shape, kernel) where a row fits a cluster.
+template <class Use>
+bool with_clusters(const DistributionRows& rows, Use use) {
+  return with_row_shape(
+      rows.vocabulary, [](auto shape) { return &guide_and_filter_cluster_kernel<decltype(shape)>; }, use);
+}
+
 }  // namespace
 
 void uniforms_cuda(const UniformsArgs& args, void* stream) {
@@ -29,12 +36,17 @@ void uniforms_cuda(const UniformsArgs& args, void* stream) {
 
 size_t guide_and_filter_cuda_bytes(const DistributionRows& rows) {
   const size_t bytes = row_bytes(rows, 2);
+  if (with_clusters(rows, [](auto, auto*) {})) return bytes;  // where a cluster does not serve
   return shared_bytes_for(guide_and_filter_kernel, bytes) > 0 ? 0 : bytes;
 }
 
 void guide_and_filter_cuda(const GuideAndFilterArgs& args, float* scratch, void* stream) {
   const int64_t rows = args.images * args.logits.rows;
   if (rows == 0) return;
+  const auto in_clusters = [&](auto shape, auto* kernel) {
+    launch_rows(shape, rows, kernel, cuda_stream(stream), args, scratch);
+  };
+  if (with_clusters(args.logits, in_clusters)) return;
   const size_t shared = scratch == nullptr ? row_bytes(args.logits, 2) : 0;
   guide_and_filter_kernel<<<grid_size(rows), kRowThreads, shared, cuda_stream(stream)>>>(args, scratch);
 }

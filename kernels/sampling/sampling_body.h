@@ -106,6 +106,11 @@ LAMPLIGHTER_INLINE RowStatistics filter(Executor& executor, const float* z, int 
           static_cast<float>(cut.last)};
 }
 
+// Of a row where nothing stays.
+LAMPLIGHTER_INLINE RowStatistics no_distribution(float guidance) {
+  return {guidance, 0.0F, 0.0F, 0.0F, kInfinity, 1.0F, 0.0F};
+}
+
 // memory: 2 * vocabulary floats.
 template <class Executor>
 LAMPLIGHTER_INLINE void guide_and_filter_row(Executor& executor, const GuideAndFilterArgs& args, int64_t row,
@@ -118,7 +123,7 @@ LAMPLIGHTER_INLINE void guide_and_filter_row(Executor& executor, const GuideAndF
     return executor.reduce(
         n, -kInfinity, [=](int i) { return z[i] = logit(i); }, Largest());
   });
-  RowStatistics statistics = {0.0F, 0.0F, 0.0F, 0.0F, kInfinity, 1.0F, 0.0F};  // nothing stays
+  RowStatistics statistics = no_distribution(guidance);
   if (largest < kInfinity && largest > -kInfinity) {
     statistics = filter(executor, z, n, largest, args.temperature[image], args.top_k[image],
                         args.top_p[image], args.order, memory + n);

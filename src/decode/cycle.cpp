@@ -33,8 +33,9 @@ void run_cycle(const Models& models, const Method& method, DecodeState& state, c
   Draft drafted = timed(&StageTimes::draft, [&] { return draft(state); });
   const Scores scores = timed(&StageTimes::score, [&] { return score(models, state, drafted); });
   if (!state.draft_method->drafts() && !script) {
-    sample_and_commit(models, state, drafted, scores);
+    sample_and_commit(models, state, drafted, scores);  // counts as verification
     if (done) done(&StageTimes::verify);
+    if (done) done(&StageTimes::commit);
     return;
   }
   Verified verified =

@@ -74,6 +74,14 @@ class BlockKernelsTest : public ::testing::Test {
   std::mt19937 rng_{31};
 };
 
+void expect_statistics(at::Tensor got, const at::Tensor& expected) {
+  constexpr int64_t kNorm = 3;
+  EXPECT_LE((got.select(2, kNorm) / expected.select(2, kNorm) - 1).nan_to_num().abs().max().item<float>(),
+            6e-8F);
+  got.select(2, kNorm).copy_(expected.select(2, kNorm));
+  EXPECT_TRUE(same_bits(got, expected)) << got << expected;
+}
+
 TEST_F(BlockKernelsTest, StatisticsAreThoseOfTheCpu) {
   for (int trial = 0; trial < 24; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
@@ -89,11 +97,15 @@ TEST_F(BlockKernelsTest, StatisticsAreThoseOfTheCpu) {
     float* global = trial % 3 == 2 ? scratch.mutable_data_ptr<float>() : nullptr;
     on_device(blocks, kRowThreads, global == nullptr ? static_cast<size_t>(floats) * sizeof(float) : 0,
               [&] { guide_and_filter_kernel(args, global); });
-    constexpr int64_t kNorm = 3;
-    EXPECT_LE((got.select(2, kNorm) / expected.select(2, kNorm) - 1).nan_to_num().abs().max().item<float>(),
-              6e-8F);
-    got.select(2, kNorm).copy_(expected.select(2, kNorm));
-    EXPECT_TRUE(same_bits(got, expected)) << got << expected;
+    expect_statistics(got, expected);
+    got.fill_(-1);
+    using Shape = sampling::RowShape<4, 256, 8>;
+    emulated::launch(
+        {static_cast<unsigned>(blocks) * Shape::kBlocks}, {Shape::kThreads},
+        sizeof(sampling::ClusterStorage<Shape>),
+        [&] { guide_and_filter_cluster_kernel<Shape>(args, scratch.mutable_data_ptr<float>()); },
+        Shape::kBlocks);
+    expect_statistics(got, expected);
   }
 }
 
