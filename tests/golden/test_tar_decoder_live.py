@@ -1,4 +1,4 @@
-"""Tar's de-tokenizer against the authors' code, with other sizes than the recorded ones; skipped without it.
+"""Tar's de-tokenizer against the official code, with other sizes than the recorded ones; skipped without it.
 
 PYTHONPATH=CLONE VENV/bin/python -m pytest tests/golden/test_tar_decoder_live.py    # as in record_tar_decoder.py
 """
