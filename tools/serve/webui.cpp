@@ -126,10 +126,10 @@ void Routes::progress(const HttpRequest& asked, HttpResponse& response) {
     sum.tokens_done += state.tokens_done;
     sum.tokens_in_work += state.tokens_in_work;
     sum.complete += state.complete;
-    const double begun = state.tokens_in_work > 0 ? static_cast<double>(state.in_work) *
-                                                        static_cast<double>(state.tokens_done) /
-                                                        static_cast<double>(state.tokens_in_work)
-                                                  : 0;
+    const double begun = state.tokens_in_work > 0
+                             ? static_cast<double>(state.in_work) * static_cast<double>(state.tokens_done) /
+                                   static_cast<double>(state.tokens_in_work)
+                             : 0;
     const auto rest = static_cast<double>(state.waiting + state.in_work);
     images += static_cast<double>(state.complete) + rest;
     done += static_cast<double>(state.complete) + begun;
