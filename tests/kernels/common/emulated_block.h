@@ -221,17 +221,16 @@ class Block {
     }
     if (!error_.empty()) return false;
     // The threads of a block have to wait at one place; so do all threads at a barrier of the cluster.
-    bool opened = false;
+    // One block goes on at a time: each runs ahead of the others as far as it can.
+    std::vector<int> waiting;  // first threads of blocks
     for (int begin = 0; begin < threads_; begin += block_threads_) {
       if (differ(begin, begin + block_threads_)) return false;
-      if (fibres_[static_cast<size_t>(begin)].state != State::kAtBarrier) continue;
-      for (int t = begin; t < begin + block_threads_; ++t) ready_.push_back(t);
-      opened = true;
+      if (fibres_[static_cast<size_t>(begin)].state == State::kAtBarrier) waiting.push_back(begin);
     }
-    if (!opened) {
-      if (differ(0, threads_) || fibres_[0].state == State::kDone) return false;
-      for (int t = 0; t < threads_; ++t) ready_.push_back(t);
-    }
+    if (waiting.empty() && (differ(0, threads_) || fibres_[0].state == State::kDone)) return false;
+    const int begin = waiting.empty() ? 0 : waiting[shuffle_ ? order_() % waiting.size() : 0];
+    const int end = waiting.empty() ? threads_ : begin + block_threads_;
+    for (int t = begin; t < end; ++t) ready_.push_back(t);
     arrange();
     return true;
   }
