@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +11,18 @@ import golden_engine as engine
 import numpy as np
 import torch
 from golden_cases import Case
-from golden_glm_image import METHODS
 from PIL import Image
 from torch import Tensor
-
-__all__ = ["METHODS", "check", "check_bundle", "check_features", "check_images", "check_logits",
-           "check_pixels", "codes_file", "export"]  # fmt: skip
 
 
 def export(case: Case, folder: Path) -> Path:
     """A bundle in fp32."""
-    model, config = case.folder / "model", folder / "config.json"
-    config.write_text(json.dumps({"n_head": case.info["shape"]["heads"]}), encoding="utf-8")
-    words = ("--gpt", model / "ar_dtok_lp_small.pth", "--ta-tok", model / "ta_tok.pth",
-             "--vq", model / "vq_ds16_t2i.pt", "--config", config)  # fmt: skip
-    command = (
-        "models.export",
-        "tar-decoder",
-        *words,
-        "--dtype",
-        "fp32",
-        "--out",
-        folder / "bundle",
-    )
-    engine.run(sys.executable, "-m", *command)
-    return folder / "bundle"
-
-
-def check_bundle(bundle: Path) -> None:
-    engine.run(engine.BUILD / "lamplighter", "check", bundle, "--device", "cpu")
+    model = case.folder / "model"
+    files = {"gpt": "ar_dtok_lp_small.pth", "ta-tok": "ta_tok.pth", "vq": "vq_ds16_t2i.pt"}
+    return engine.export(
+        folder / "bundle", "tar-decoder", {"n_head": case.info["shape"]["heads"]}, "--dtype", "fp32",
+        **{name: model / file for name, file in files.items()},
+    )  # fmt: skip
 
 
 def encoded(case: Case, bundle: Path, run: dict[str, Any]) -> Tensor:
@@ -62,7 +44,7 @@ def check_features(case: Case, bundle: Path) -> None:
 def check_logits(case: Case, bundle: Path) -> None:
     """Guided, with and without the condition side by side, behind the recorded tokens."""
     target = engine.load_module(bundle, "target")
-    sizes = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))["cache"]
+    sizes = engine.manifest(bundle)["cache"]
     for run in case.info["runs"]:
         name, scale = run["run"], run["cfg_scale"]
         tokens, features = case.long(f"{name}.tokens"), encoded(case, bundle, run)
@@ -109,11 +91,9 @@ def check_images(case: Case, bundle: Path, folder: Path, method: tuple[object, .
     for scale in sorted({run["cfg_scale"] for run in case.info["runs"]}):
         names = [run["run"] for run in case.info["runs"] if run["cfg_scale"] == scale]
         given = codes_file(folder / "given.json", [case.tensors[f"{name}.codes"] for name in names])
-        engine.run(
-            engine.BUILD / "lamplighter", "generate", "-m", bundle, "-q", "--overwrite",
-            "--prompt-codes", given, "--cfg-scale", scale, "--temperature", 0, "--dtype", "fp32",
-            "--device", "cpu", "--threads", 1, "--save-codes", folder / "codes.json",
-            "-o", folder / "image-%d.png", "--method", *method,
+        engine.generate(
+            bundle, "--prompt-codes", given, "--cfg-scale", scale, "--method", *method,
+            "--save-codes", folder / "codes.json", "-o", folder / "image-%d.png",
         )  # fmt: skip
         images = json.loads((folder / "codes.json").read_text(encoding="utf-8"))["images"]
         for number, (name, image) in enumerate(zip(names, images, strict=True)):
@@ -136,5 +116,5 @@ def check(case: Case, folder: Path) -> None:
     check_features(case, bundle)
     check_logits(case, bundle)
     check_pixels(case, bundle)
-    for method in METHODS:
+    for method in engine.METHODS:
         check_images(case, bundle, folder, method)

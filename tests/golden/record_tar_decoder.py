@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import recording
 import tok.ar_dtok.bottleneck  # noqa: F401, names its classes
 import tok.ta_tok
 import torch
@@ -25,7 +26,6 @@ from tok.ar_dtok.ar_model import ARModel, ModelArgs
 from tok.mm_autoencoder import MMAutoEncoder
 from torch import Tensor, nn
 from transformers import Siglip2VisionConfig, SiglipConfig
-from write_case import run_recorder, write_case
 
 TEACHER = "google/siglip2-so400m-patch14-384"
 NETWORK = "llama-abs-small"
@@ -250,8 +250,8 @@ def record(out: Path, shape: Shape, seed: int) -> None:
     runs = Recorder(out / "model", shape, seed).runs()
     component = "Tar's de-tokenizer from codes to pixels: TA-Tok's decoding half, ARModel, VQVAE"
     source = {"repository": "github:csuhan/Tar", "commit": "47da8e1"}
-    write_case(out, component, shape, seed, runs, TOLERANCE, source)
+    recording.write_case(out, component, shape, seed, runs, TOLERANCE, source)
 
 
 if __name__ == "__main__":
-    run_recorder(__doc__.splitlines()[0], SHAPES, record)
+    recording.run_recorder(__doc__.splitlines()[0], SHAPES, record)

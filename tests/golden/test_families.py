@@ -23,7 +23,6 @@ MODULES = {
     "families/tar_generate": codes,
 }
 KINDS = tuple(MODULES)
-METHODS = (("ar",), ("sjd",), ("ngram",))  # lossless ones, at temperature 0
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +51,7 @@ def test_logits(case: Case, family: ModuleType, bundle: Path) -> None:
     family.check_logits(case, bundle)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method[0])
+@pytest.mark.parametrize("method", engine.METHODS, ids=lambda method: method[0])
 def test_greedy(
     case: Case, family: ModuleType, bundle: Path, tmp_path: Path, method: tuple[object, ...]
 ) -> None:
@@ -74,5 +73,5 @@ def test_other_models(tmp_path: Path, name: str, seed: int) -> None:
         family.check_prompts(case, bundle)
         family.check_grids(case, bundle)
         family.check_logits(case, bundle)
-        for method in METHODS:
+        for method in engine.METHODS:
             family.check_codes(case, bundle, folder, method)

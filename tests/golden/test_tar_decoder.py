@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import golden_engine as engine
 import golden_tar_decoder as tar_decoder
 import pytest
 from golden_cases import Case
@@ -17,7 +18,7 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_check(bundle: Path) -> None:
-    tar_decoder.check_bundle(bundle)
+    engine.check(bundle)
 
 
 def test_features(case: Case, bundle: Path) -> None:
@@ -32,6 +33,6 @@ def test_pixels(case: Case, bundle: Path) -> None:
     tar_decoder.check_pixels(case, bundle)
 
 
-@pytest.mark.parametrize("method", tar_decoder.METHODS, ids=lambda method: method[0])
+@pytest.mark.parametrize("method", engine.METHODS, ids=lambda method: method[0])
 def test_greedy(case: Case, bundle: Path, tmp_path: Path, method: tuple[object, ...]) -> None:
     tar_decoder.check_images(case, bundle, tmp_path, method)
