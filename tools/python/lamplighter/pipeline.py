@@ -28,7 +28,7 @@ _OPTIONS = inspect.signature(TextToImage.generate).parameters.keys() - {
 _UNUSED = ("num_inference_steps", "eta", "guidance_rescale", "clip_skip")
 # Those that would change the image, and what stands in their place.
 _UNSUPPORTED = {
-    "mask_image": "use image with keep_rows: what lies below them is generated",
+    "mask_image": "use image with keep_rows, or with region for a rectangle",
     "strength": "use image with keep_rows: there are no noise levels",
     "latents": "use generator or seed",
     "prompt_embeds": "use prompt",
