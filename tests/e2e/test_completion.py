@@ -71,7 +71,7 @@ def flags_of(text: str) -> set[str]:
         (["batch", "--layout", "g"], ["geneval"]),
         (["serve", "--dtype", "fp"], ["fp32", "fp16"]),
         (["bench", "--methods", "ar,zipar"], ["ar,zipar", "ar,zipar+sjd"]),
-        (["generate", "--rule", "official"], ["official", "official-pac"]),
+        (["generate", "--rule", "official"], ["official-pac", "official"]),
         (["neighbours", "--metric", ""], ["l2", "cosine"]),
     ],
 )
