@@ -1,3 +1,4 @@
+#include <optional>
 #include <utility>
 
 #include "base/format.h"
@@ -58,10 +59,11 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   const std::string name = device_name(placement.device);
   const Nvml nvml(device_bus_id(placement.device));
   Environment environment = read_environment(placement.device.is_cpu() ? "" : name, nvml);
-  const OrderlyStop orderly;
+  std::optional<OrderlyStop> orderly;  // once the weights are made, which a signal ends at once
   const LoadMeter load;
   SyntheticReport report =
       run_synthetic(shape, methods, flags.batch_sizes, options, placement, [&](int round) {
+        if (!orderly) orderly.emplace();
         terminal.detail("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds));
         return stop_signal() == 0;
       });
