@@ -6,19 +6,10 @@
 namespace lamplighter {
 namespace {
 
-constexpr auto kNone = std::string_view::npos;
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 // Ends a mark behind `at` bytes when a blank and a text follow.
 ListMark ended(ListMark mark, std::string_view line, std::size_t at) {
   const std::size_t text = line.find_first_not_of(" \t", at);
-  if (text == at || text == kNone || line[text] == '\r') return {};
+  if (text == at || text == std::string_view::npos || line[text] == '\r') return {};
   mark.size = text;
   return mark;
 }
@@ -27,7 +18,7 @@ ListMark find_sign(std::string_view line, std::size_t begin) {
   constexpr std::array<std::string_view, 6> kBullets{"\u2022", "\u2023", "\u25E6",
                                                      "\u25AA", "\u25CF", "\u00B7"};
   ListMark mark;
-  if (std::string_view("-*+>").find(line[begin]) != kNone) {
+  if (std::string_view("-*+>").find(line[begin]) != std::string_view::npos) {
     mark.kind = line[begin];
     return ended(mark, line, begin + 1);
   }
@@ -43,17 +34,20 @@ ListMark find_sign(std::string_view line, std::size_t begin) {
 ListMark find_list_mark(std::string_view line) {
   constexpr std::size_t kDigits = 5;
   std::size_t at = line.find_first_not_of(" \t");
-  if (at == kNone) return {};
+  if (at == std::string_view::npos) return {};
   if (const ListMark sign = find_sign(line, at); sign.kind != 0) return sign;
   const bool opens = line[at] == '(';
   if (opens) ++at;
   ListMark mark;
   const std::size_t begin = at;
-  while (at < line.size() && at - begin < kDigits && is_digit(line[at]))
+  while (at < line.size() && at - begin < kDigits && line[at] >= '0' && line[at] <= '9')
     mark.number = 10 * mark.number + static_cast<std::size_t>(line[at++] - '0');
   mark.kind = at > begin ? '1' : 'a';
-  if (at == begin && at < line.size() && is_letter(line[at]))
-    mark.number = static_cast<std::size_t>((line[at++] | 0x20) - 'a') + 1;
+  if (at == begin && at < line.size()) {
+    const int letter = (line[at] | 0x20) - 'a';
+    if (letter >= 0 && letter < 26) mark.number = static_cast<std::size_t>(letter) + 1;
+    if (mark.number > 0) ++at;
+  }
   if (at == begin || at == line.size()) return {};
   mark.end = line[at];
   if (mark.end == '\t' && !opens && mark.kind == '1') return ended(mark, line, at);
