@@ -113,7 +113,7 @@ def draw(model: nn.Module, seed: int, gains: dict[str, float]) -> State:
 
 
 def write_teacher(folder: Path, shape: Shape) -> None:
-    """The configuration of the encoder, whose width is that of the features."""
+    """The configuration of the encoder, which is as wide as the features."""
     sizes = {"hidden_size": shape.features, "intermediate_size": 16, "num_hidden_layers": 2,
              "num_attention_heads": 4}  # fmt: skip
     text = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,

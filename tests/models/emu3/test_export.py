@@ -114,7 +114,7 @@ def test_names_of_transformers_5(files: Files) -> None:
 
 
 def write_authors(files: Files) -> Path:
-    """Splits the folder into the official two, with their names -> that of the image tokenizer."""
+    """Splits the folder into the two official ones, with the official names; returns the image tokenizer's."""
     state, folder = {}, files.folder / "vision"
     for name, tensor in files.state().items():
         is_text = name.startswith("text_model.")
