@@ -13,8 +13,8 @@
 
 // Classic bugs of speculative decoding, planted into the loop, and the checks that must find them. The loop
 // here is that of decode(), with hooks between its stages. kernels/verify_distribution_test.cpp plants bugs
-// into the rule: a residual from T instead of (T - D)+, no update of the residual between siblings, the sampled
-// rule for deterministic children, an unfiltered bonus token.
+// into the rule: a residual from T instead of (T - D)+, no update of the residual between siblings, the
+// sampled rule for deterministic children, an unfiltered bonus token.
 namespace lamplighter::test {
 namespace {
 
