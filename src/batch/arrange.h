@@ -12,10 +12,10 @@
 namespace lamplighter {
 
 // How the images of a folder fit a plan. An image belongs to a planned image of the same caption or class,
-// id, image_id, own settings, repeat and run seed; its index may differ.
+// id, image_id, own settings and run seed; its index, repeat and seed may differ.
 struct Arrangement {
-  std::vector<Record> records;   // of the folder, at the indices and with the file names of the plan
-  std::vector<Record> replaced;  // images whose captions are no longer in the set
+  std::vector<Record> records;   // of the folder, at the indices and with the names of the plan
+  std::vector<Record> replaced;  // images that the plan has no use for
   std::vector<std::pair<std::string, std::string>> moves;  // files to rename: from, to
   ImageSet present;      // planned images that exist, by index and repeat of the plan
   bool extends = true;   // every record has the caption that the plan has at its index

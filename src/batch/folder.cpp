@@ -185,8 +185,9 @@ int RunFolder::find_configuration(const std::vector<Json>& known, const Json& co
   const bool own_adds = std::all_of(
       own.begin(), own.end(), [&](const Difference& each) { return adds_images(each, captions_extend); });
   if (only_adds && own_adds && captions_extend) return next;
+  // Another seed that only adds images is no reason: its own last run differs.
   std::string keys;
-  for (const Difference& each : all) {
+  for (const Difference& each : only_adds ? own : all) {
     keys +=
         (keys.empty() ? "" : ", ") + each.key + " (" + each.before.dump() + ", now " + each.now.dump() + ")";
   }

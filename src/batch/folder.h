@@ -21,7 +21,7 @@
 //   captions.json    the captions, in natural order of the image names
 //   metadata.jsonl   the same with file names, for Hugging Face's imagefolder
 //   index.html       the gallery
-//   replaced/        images of captions that are no longer in the set
+//   replaced/        images that the plan has no use for
 //   .tmp/            locks and unfinished files
 namespace lamplighter {
 
@@ -36,7 +36,7 @@ class RunFolder {
   RunFolder(std::string path, const Shard& shard);
 
   // Makes this configuration one of run.json and returns its index there. Moves the images that the folder
-  // has to the names of `plan`, if there is one, and images of captions that are no longer in the set to
+  // has to the names of `plan`, if there is one, and images that the plan has no use for to
   // replaced/. Throws Error(ExitCode::usage) with the keys that differ from the last configuration, unless
   // `force`, or the plan extends the run: by captions at the end, a larger limit, more repeats or another
   // seed. Throws Error(ExitCode::output) when images have to move while other processes generate.

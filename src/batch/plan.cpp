@@ -50,7 +50,11 @@ std::string pattern_of(const PlanOptions& options, const Layout& layout) {
   return pattern + ending;
 }
 
-std::string name_of(const std::string& pattern, const Record& record, const std::string& where) {
+std::string file_of(const std::string& pattern, const Record& record, const std::string& where) {
+  if (!record.image_id && pattern.find("{image_id") != std::string::npos) {
+    throw Error(ExitCode::input,
+                where + ": image_id is missing, expected an integer, because images are named by " + pattern);
+  }
   NameFields fields{{"index", std::uint64_t{record.index}},
                     {"repeat", std::uint64_t{record.repeat}},
                     {"seed", record.seed}};
@@ -64,7 +68,7 @@ std::string name_of(const std::string& pattern, const Record& record, const std:
                                      "' for an image's name, expected up to 200 letters, digits, '.', '_' "
                                      "and '-', not starting with '.' or '-'");
   }
-  return name;
+  return "images/" + name;
 }
 
 void add_images(const PlanOptions& options, const std::string& pattern, std::size_t index, Caption&& caption,
@@ -83,7 +87,7 @@ void add_images(const PlanOptions& options, const std::string& pattern, std::siz
     record.id = caption.id;
     record.fields = caption.fields;
     record.seed = image.request.seed;
-    record.file = "images/" + name_of(pattern, record, caption.where);
+    record.file = file_of(pattern, record, caption.where);
     images.push_back(std::move(image));
   }
 }
@@ -159,18 +163,22 @@ Plan make_plan(const PlanOptions& options) {
     throw Error(ExitCode::usage, std::string("seed: the run has images of another seed, and layout ") +
                                      plan.layout->name + " holds one seed; use another folder");
   }
-  const std::string pattern = pattern_of(options, *plan.layout);
-  plan.names_seeds = has_seed(pattern);
+  plan.pattern = pattern_of(options, *plan.layout);
+  plan.names_seeds = has_seed(plan.pattern);
   for (std::size_t index = 0; index < captions.size(); ++index) {
     if (index >= options.offset && index < end) {
-      add_images(options, pattern, index, std::move(captions[index]), plan.images);
+      add_images(options, plan.pattern, index, std::move(captions[index]), plan.images);
     } else {
-      add_others(options, pattern, index, std::move(captions[index]), plan.others);
+      add_others(options, plan.pattern, index, std::move(captions[index]), plan.others);
     }
   }
   check_names(plan.images);
   plan.sha256 = digest(plan.images);
   return plan;
+}
+
+std::string image_file(const Plan& plan, const Record& record) {
+  return file_of(plan.pattern, record, plan.options.captions);
 }
 
 }  // namespace lamplighter

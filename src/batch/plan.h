@@ -41,7 +41,8 @@ struct Plan {
   std::size_t captions = 0;          // number of captions in `images`
   std::vector<PlannedImage> images;  // caption by caption
   std::vector<Record> others;        // images of the set's other captions, which this run does not generate
-  bool names_seeds = false;          // whether the names of images contain their seeds
+  std::string pattern;               // of image names
+  bool names_seeds = false;          // whether they contain seeds
   std::string sha256;                // of the captions' content, independent of the file
 };
 
@@ -49,5 +50,8 @@ struct Plan {
 // count in i, so that parts of a set give the same images as the whole. Throws Error (usage, input) before
 // anything is loaded; also for duplicate or invalid file names.
 Plan make_plan(const PlanOptions& options);
+
+// The file of an image below the folder, by its index, repeat, seed and ids.
+std::string image_file(const Plan& plan, const Record& record);
 
 }  // namespace lamplighter

@@ -44,7 +44,7 @@ void link_file(const std::string& from, const std::string& to) {
   if (error) publish_file(to, to + ".part", read_file(from, ExitCode::output));
 }
 
-// Moves images of captions that are no longer in the set, and the folders of layouts, out of the way.
+// Moves images that the plan has no use for, and the folders of layouts, out of the way.
 void put_aside(const std::string& folder, const Arrangement& arrangement, std::size_t configuration) {
   const std::string aside = join_path(folder, "replaced/" + std::to_string(configuration));
   for (const Record& record : arrangement.replaced) {

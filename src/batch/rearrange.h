@@ -12,7 +12,7 @@ namespace lamplighter {
 Arrangement arrange_images(const std::string& folder, const Plan& plan, bool verify);
 
 // Gives the images of a folder the names of an arrangement, replaces its manifests by one, and moves images
-// of captions that are no longer in the set, and the folders of layouts, to replaced/CONFIGURATION. Links and
+// that the plan has no use for, and the folders of layouts, to replaced/CONFIGURATION. Links and
 // the new manifest come first, so that a crash loses no image: finish_moves completes the rest. Throws
 // Error(ExitCode::output).
 void rearrange(const std::string& folder, const Arrangement& arrangement, std::size_t configuration);

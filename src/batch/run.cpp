@@ -113,9 +113,8 @@ BatchRun::BatchRun(const BatchOptions& options, const BatchPlan& plan, const Bat
       folder_(options.folder, options.shard),
       configuration_number_(folder_.configure(configuration_, options.force_config, &plan.plan)) {
   if (folder_.replaced() > 0 && options.runtime.note) {
-    options.runtime.note(counted(folder_.replaced(), "image") +
-                         " of captions that are no longer in the set are in " + options.folder +
-                         "/replaced/" + std::to_string(configuration_number_));
+    options.runtime.note(counted(folder_.replaced(), "image") + " that this set does not ask for: moved to " +
+                         options.folder + "/replaced/" + std::to_string(configuration_number_));
   }
   progress_.images = plan.part;
   progress_.present = plan.part - plan.missing.size();

@@ -4,6 +4,7 @@
 
 #include "tests/batch/caption_sets.h"
 #include "tests/batch/records.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
@@ -120,6 +121,38 @@ TEST_F(Arrange, NamesWithSeedsHoldImagesOfThatSeed) {
   const Arrangement front = arranged(plan("new\na\n"), generated("a\n"));
   EXPECT_THAT(front.present, IsEmpty());
   EXPECT_EQ(front.replaced.size(), 1U);
+}
+
+// Of another seed, so that names have an index and a seed.
+TEST_F(Arrange, NamesKeepTheSeedOfTheImage) {
+  options.is_further_seed = true;
+  options.seed = 77;
+  const Plan wanted = plan("new\na\n");
+  const Arrangement front = arranged(wanted, generated("a\n"));
+  EXPECT_THAT(front.moves, ElementsAre(Pair("images/00000_77.png", "images/00001_77.png")));
+  EXPECT_EQ(front.present, (ImageSet{{1, 0}}));
+  const Arrangement again = arranged(plan("new\na\n"), front.records);
+  EXPECT_TRUE(!again.changes && again.extends);
+}
+
+TEST_F(Arrange, NoImageIsGeneratedTwice) {
+  const std::vector<Record> equal = generated("a\na\n");  // seeds 42 and 43
+  options.repeats = 2;
+  const Arrangement more = arranged(plan("a\na\n"), equal);  // the first one now has seeds 42 and 43
+  EXPECT_EQ(more.present, (ImageSet{{0, 0}, {0, 1}}));
+  options.repeats = 1;
+  const std::vector<Record> second = {generated("x\na\n")[1]};
+  options.repeats = 2;
+  EXPECT_EQ(arranged(plan("a\n"), second).present, (ImageSet{{0, 1}}));
+}
+
+TEST_F(Arrange, ImagesOfOtherSeedsAreNotOverwritten) {
+  options.name = "{seed}";
+  const std::vector<Record> records = generated("a\nb\n");
+  options.seed = 43;
+  const Plan second = plan("a\nb\n");
+  EXPECT_THAT(error_of(ExitCode::usage, [&] { arranged(second, records); }),
+              testing::HasSubstr("images/43.png is an image of another seed"));
 }
 
 }  // namespace

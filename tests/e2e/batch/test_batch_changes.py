@@ -176,3 +176,17 @@ def test_status_counts_all_seeds(folder: Folder, cli: Cli, batch: Batch) -> None
     folder.generate(["a", "b"])
     folder.generate(["a", "b"], "--seed", 7)
     assert "4 of 4 images" in cli("batch", "--status", folder.out).stdout
+
+
+def test_a_second_seed_follows_its_captions(folder: Folder) -> None:
+    """Its images move with their captions, and keep their own seeds in their names."""
+    folder.generate(["a", "b"])
+    folder.generate(["a", "b"], "--seed", 77)
+    a, b = folder.bytes_of("00000_77.png"), folder.bytes_of("00001_78.png")
+    folder.generate(["new", "a", "b"], "--force-config")
+    refused = folder.run(["new", "a", "b"], "--seed", 77)
+    assert refused.returncode == 2 and "captions_sha256" in refused.stderr
+    folder.generate(["new", "a", "b"], "--seed", 77, "--force-config")
+    assert folder.bytes_of("00001_77.png") == a and folder.bytes_of("00002_78.png") == b
+    assert list(folder.captions().values()) == ["new", "new", "a", "a", "b", "b"]
+    assert not (folder.out / "replaced").exists()
