@@ -100,6 +100,19 @@ def test_small_limits_end_with_one_line(cli: Cli, kind: int, sizes: tuple[int, .
         assert result.stderr.count("\n") == 1
 
 
+def test_a_removed_folder_ends_with_one_line(lamplighter: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    result = subprocess.run(
+        [str(lamplighter), "devices"],
+        cwd=folder, capture_output=True, text=True, timeout=300, preexec_fn=folder.rmdir,
+    )  # fmt: skip
+    assert (result.returncode, result.stdout) == (3, "")
+    assert result.stderr == (
+        "lamplighter: error: the current folder has been removed; change to another one\n"
+    )
+
+
 def test_small_stacks_end_with_one_line(cli: Cli) -> None:
     """A limit that may be raised is raised."""
     for size, most, code in ((64, 64, 6), (200, 255, 6), (64, 8192, 0), (256, 256, 0)):

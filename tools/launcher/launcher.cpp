@@ -22,8 +22,8 @@
 
 namespace {
 
-constexpr int kLeastStack = 256;                 // kB
-constexpr int kMemoryCode = 6, kOutputCode = 7;  // ExitCode::memory, ExitCode::output
+constexpr int kLeastStack = 256;                                 // kB
+constexpr int kInputCode = 3, kMemoryCode = 6, kOutputCode = 7;  // ExitCode::input, memory, output
 
 // Returns the compiled-in text that the command line asks for, or nullptr.
 const char* known_text(int count, char** arguments) {
@@ -78,6 +78,13 @@ bool has_stack() {
   return limit.rlim_cur >= kLeast && ::setrlimit(RLIMIT_STACK, &limit) == 0;
 }
 
+// Whether the current folder exists. Without one, Torch's libraries end the process before its main function.
+bool has_folder() {
+  char* folder = ::getcwd(nullptr, 0);
+  std::free(folder);
+  return folder != nullptr || errno != ENOENT;
+}
+
 // The messages of a program that prints its version, and how it ended. Nothing when it cannot be started.
 struct Trial {
   std::string messages;
@@ -127,6 +134,10 @@ bool lacks_memory(const std::string& engine) {
 int main(int count, char** arguments) {
   lamplighter::reserve_standard_descriptors();
   if (const char* text = known_text(count, arguments)) return print(text);
+  if (!has_folder()) {
+    std::fputs("lamplighter: error: the current folder has been removed; change to another one\n", stderr);
+    return kInputCode;
+  }
   const std::string engine = engine_path();
   ::setenv("GLIBC_TUNABLES", kMemory, 0);
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", kSpins, 0);

@@ -91,7 +91,7 @@ def network_part(settings: Section) -> Section:
     kind = settings.values.get("model_type")
     if kind not in (CONVERTED, ORIGINAL):
         raise settings.error("model_type", f"{CONVERTED} or {ORIGINAL}")
-    part = settings.section("text_config") if kind == CONVERTED else settings
+    part = settings.section("text_config") if kind == CONVERTED else language(settings)
     refuse_quantised(settings, part)
     part.fixed(FIXED)
     return part
@@ -99,7 +99,8 @@ def network_part(settings: Section) -> Section:
 
 def emu3_config(settings: Section, part: Section, head_norms: bool) -> Emu3Config:
     """Sizes by config.json. Heads with norms have a width of their own, as Emu3.5's code has it."""
-    facts = decoder_facts(part, LLAMA_SIZES, None if part is settings else DEFAULTS)
+    converted = settings.values["model_type"] == CONVERTED
+    facts = decoder_facts(part, LLAMA_SIZES, DEFAULTS if converted else None)
     if head_norms:
         facts |= {"head_norms": True, "head_size": part.integer("head_dim", most=MOST_HEAD)}
     config = make_config(Emu3Config, facts, settings.where)

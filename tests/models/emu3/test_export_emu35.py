@@ -98,6 +98,21 @@ def test_features_of_norms_lie_as_those_of_heads(files: Files) -> None:
     assert layer.wo.shape == (WIDTH, HEADS * HEAD_DIM)
 
 
+def test_a_nested_description(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    """As transformers 5 writes it; nothing may be left out."""
+    inner = json.loads((files.model / "config.json").read_text(encoding="utf-8"))
+    base = inner.pop("rope_theta")
+    inner["rope_parameters"] = {"rope_type": "default", "rope_theta": base}
+    files.change(**{name: None for name in inner}, rope_theta=None)
+    files.change(model_type="Emu3", text_config=inner)
+    assert files.export() == 0
+    del inner["rope_parameters"]
+    files.change(text_config=inner)
+    capsys.readouterr()
+    assert files.export("--overwrite") == 4
+    assert "rope_theta is missing" in capsys.readouterr().err
+
+
 def test_a_folder_of_the_tokenizer(files: Files, tmp_path: Path) -> None:
     other = tmp_path / "tokenizer"
     other.mkdir()
