@@ -84,6 +84,7 @@ def read_config(
     if "hidden_size" not in settings:
         config: Eagle3Config = trained_config(Eagle3Config, settings)
         return config
+    settings.fixed({"hidden_size": width, "draft_vocab_size": entries})
     facts = {
         **layer_facts(settings),
         "hidden": width,

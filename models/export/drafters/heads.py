@@ -20,6 +20,7 @@ from .. import checkpoint
 from ..checkpoint import ExportError, State
 from ..common import STORAGES, add_attach_options, add_dtype_option, seeded
 from ..config_file import Section
+from ..messages import listed, note
 from .attach import attach
 from .files import read_manifest, trained_section
 
@@ -117,6 +118,8 @@ def read_speculator(path: Path, manifest: Mapping[str, Any]) -> Speculator:
     _, hidden = checkpoint.shape_of(state, "proj.0.weight", 2, str(path))
     fitting(path, "hidden", hidden, manifest["target"]["hidden"])
     fitting(path, "vocabulary", vocabulary, manifest["tokens"]["vocabulary"])
+    if path.is_dir():
+        check_published(settings, hidden, inner)
     tied = settings.flag("tie_weights", settings.flag("tied", False))
     blocks = checkpoint.count_blocks(state, "emb.")
     trained = settings.integer("heads", blocks, most=MOST_HEADS)
@@ -129,6 +132,16 @@ def read_speculator(path: Path, manifest: Mapping[str, Any]) -> Speculator:
         state = untied(state, config.heads)
     checkpoint.load_strictly(speculator, state, str(path))
     return speculator.requires_grad_(False)
+
+
+def check_published(settings: Section, hidden: int, inner: int) -> None:
+    """Sizes are those of the weights, where 0 is the hidden width. Older files leave out what was false then."""
+    settings.fixed({"emb_dim": hidden})
+    if inner != hidden or settings.values.get("inner_dim") != 0:
+        settings.fixed({"inner_dim": inner})
+    absent = [name for name in ("tie_weights", "scale_input") if name not in settings]
+    if absent:
+        note(f"{settings.where}: leaves out {listed(absent)}, takes false")
 
 
 def untied(state: State, steps: int) -> State:

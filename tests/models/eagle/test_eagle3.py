@@ -76,8 +76,9 @@ def test_published_folders_and_files_of_training(bundle: Path, tmp_path: Path) -
 def test_what_a_published_file_may_leave_out(bundle: Path, tmp_path: Path) -> None:
     """The target's embedding, and the map of a draft vocabulary of all ids."""
 
-    def change(state: dict[str, Tensor], _: dict[str, Any]) -> None:
+    def change(state: dict[str, Tensor], settings: dict[str, Any]) -> None:
         state["lm_head.weight"] = torch.randn(CODES, HIDDEN)
+        del settings["draft_vocab_size"]
         for name in ("embed_tokens.weight", "d2t", "t2d"):
             del state[name]
 
@@ -117,6 +118,12 @@ def test_targets_give_what_inner_layers_get(bundle: Path) -> None:
     [
         (lambda state, _: state.pop("norm.weight"), LAYER_FLAGS, "missing keys: norm.weight"),
         (lambda _, settings: settings.pop("rms_norm_eps"), LAYER_FLAGS, "rms_norm_eps is missing"),
+        (
+            lambda _, settings: settings.update(hidden_size=2 * WIDTH),
+            LAYER_FLAGS,
+            f"expected {WIDTH}",
+        ),
+        (lambda _, settings: settings.update(draft_vocab_size=3), LAYER_FLAGS, f"expected {KNOWN}"),
         (lambda state, _: state.pop("d2t"), LAYER_FLAGS, "missing key d2t"),
         (lambda state, _: state["d2t"].__setitem__(0, 999), LAYER_FLAGS, "expected different ids"),
         (lambda state, _: None, ("--layers", "1", "1"), "expected ascending ones"),

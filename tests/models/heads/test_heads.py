@@ -106,6 +106,26 @@ def test_published_speculators(bundle: Path, tmp_path: Path) -> None:
     assert (entry["kind"], entry["heads"]) == ("mlp", 3)
 
 
+def test_sizes_that_contradict_the_weights(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An inner width of 0 is that of the target."""
+    for inner, changes, message in (
+        (20, {"emb_dim": HIDDEN + 1}, f"emb_dim is {HIDDEN + 1}, expected {HIDDEN}"),
+        (20, {"inner_dim": 0}, "inner_dim is 0, expected 20"),
+        (HIDDEN, {"inner_dim": 0}, ""),
+    ):
+        state = random_speculator(SpeculatorConfig(HIDDEN, CODES, 3, inner)).state_dict()
+        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({"n_predict": 3, **changes}))
+        save_file(state, folder / "model.safetensors")
+        assert attach(bundle, folder, "--overwrite", kind="mlp") == (4 if message else 0)
+        said = capsys.readouterr()
+        assert message in said.err and said.err.count("\n") == bool(message)
+        assert message or "leaves out tie_weights, scale_input, takes false" in said.out
+
+
 def test_files_of_every_layout_become_the_same_heads(bundle: Path, tmp_path: Path) -> None:
     """Plain, below the name that a whole model's file has, and for all tokens of the vocabulary."""
     heads = random_heads(HeadsConfig(HIDDEN, CODES, 2, 1))
