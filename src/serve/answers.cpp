@@ -33,11 +33,14 @@ Json openai_error(const HttpError& error) {
                      : status == 429 ? "rate_limit_error"
                      : status >= 500 ? "server_error"
                                      : "invalid_request_error";
-  return {{"error", {{"message", error.what()}, {"type", type}, {"param", nullptr}, {"code", error.word()}}}};
+  return {
+      {"error",
+       {{"message", one_line(error.what())}, {"type", type}, {"param", nullptr}, {"code", error.word()}}}};
 }
 
 Json webui_error(const HttpError& error) {
-  return {{"error", error.word()}, {"detail", error.what()}, {"errors", error.what()}};
+  const std::string message = one_line(error.what());
+  return {{"error", error.word()}, {"detail", message}, {"errors", message}};
 }
 
 Json image_entry(const Json& content, const Request& request, const Result& result,

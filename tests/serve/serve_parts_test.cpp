@@ -68,6 +68,9 @@ TEST(ServeAnswersTest, ErrorsHaveOpenAisForm) {
   EXPECT_EQ(error.at("code"), "queue_full");
   EXPECT_EQ(error.at("message"), "full");
   EXPECT_TRUE(error.at("param").is_null());
+  const HttpError turned(400, "x", "a\xe2\x80\xae!");
+  EXPECT_EQ(openai_error(turned)["error"]["message"], "a\\u202e!");
+  EXPECT_EQ(webui_error(turned)["detail"], "a\\u202e!");
   EXPECT_EQ(openai_error({400, "x", "y"})["error"]["type"], "invalid_request_error");
   EXPECT_EQ(openai_error({401, "x", "y"})["error"]["type"], "authentication_error");
   EXPECT_EQ(openai_error({503, "x", "y"})["error"]["type"], "server_error");

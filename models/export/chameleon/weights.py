@@ -135,6 +135,7 @@ def read_meta(file: Path) -> Weights:
     settings = Section.read(file.parent / "params.json")
     if "model" in settings:
         settings = settings.section("model")
+    settings.fixed({"qk_normalization": True})
     content = checkpoint.read_file(file)
     state = checkpoint.unwrap(content, file, META["embedding"])
     vocabulary = checkpoint.shape_of(state, META["embedding"][0], 2, str(file))[0]

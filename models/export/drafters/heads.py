@@ -135,7 +135,7 @@ def read_speculator(path: Path, manifest: Mapping[str, Any]) -> Speculator:
 
 
 def check_published(settings: Section, hidden: int, inner: int) -> None:
-    """Sizes are those of the weights, where 0 is the hidden width. Older files leave out what was false then."""
+    """Sizes agree with the weights; 0 is the hidden width. Older files leave out what was false then."""
     settings.fixed({"emb_dim": hidden})
     if inner != hidden or settings.values.get("inner_dim") != 0:
         settings.fixed({"inner_dim": inner})

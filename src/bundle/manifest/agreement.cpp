@@ -153,6 +153,20 @@ void check_drafters(JsonReader& reader, const Manifest& manifest) {
   }
 }
 
+[[noreturn]] void fail_grid(JsonReader& reader, std::size_t index, const Grid& grid, const std::string& why) {
+  reader.fail("grids[" + std::to_string(index) + "] of " + number(grid.rows) + " x " + number(grid.columns) +
+              " tokens disagrees with " + number(grid.width) + " x " + number(grid.height) + " pixels" + why);
+}
+
+// Where no image decoder says how many pixels a token has.
+void check_squares(JsonReader& reader, const Manifest& manifest) {
+  for (std::size_t i = 0; i < manifest.grids.size(); ++i) {
+    const Grid& grid = manifest.grids[i];
+    if (grid.width % grid.columns != 0 || grid.width / grid.columns * grid.rows != grid.height)
+      fail_grid(reader, i, grid, ", expected tokens that are squares of pixels");
+  }
+}
+
 void check_decoder(JsonReader& reader, const Manifest& manifest) {
   require(reader, "decoder", "an image decoder");
   if (manifest.has("target") && manifest.decoder.codebook_size != manifest.tokens.codebook_size) {
@@ -165,11 +179,8 @@ void check_decoder(JsonReader& reader, const Manifest& manifest) {
     if (grid.preview_tokens() > 0)
       reader.fail("grids[" + number(static_cast<std::int64_t>(i)) +
                   "].preview: got one, expected none beside an image decoder");
-    if (grid.width != grid.columns * factor || grid.height != grid.rows * factor) {
-      reader.fail("grids[" + number(static_cast<std::int64_t>(i)) + "] of " + number(grid.rows) + " x " +
-                  number(grid.columns) + " tokens disagrees with " + number(grid.width) + " x " +
-                  number(grid.height) + " pixels at decoder.downsample " + number(factor));
-    }
+    if (grid.width != grid.columns * factor || grid.height != grid.rows * factor)
+      fail_grid(reader, i, grid, " at decoder.downsample " + number(factor));
   }
 }
 
@@ -179,7 +190,7 @@ void check_agreement(JsonReader& reader, const Manifest& manifest) {
   if (manifest.has("target"))
     manifest.is_continuous() ? check_continuous(reader, manifest) : check_target(reader, manifest);
   check_drafters(reader, manifest);
-  if (manifest.has("image_decoder")) check_decoder(reader, manifest);
+  manifest.has("image_decoder") ? check_decoder(reader, manifest) : check_squares(reader, manifest);
   if (manifest.has("image_encoder")) require(reader, "decoder", "an image encoder");
 }
 

@@ -19,6 +19,20 @@ TEST_F(ManifestTest, PartsThatDisagreeAreNamedWithBothNumbers) {
   EXPECT_THAT(error([](Json& j) { j.erase("cache"); }), HasSubstr("cache is missing"));
 }
 
+TEST_F(ManifestTest, TokensAreSquaresWithoutAnImageDecoder) {
+  const auto columns = [](int count) {
+    return [count](Json& j) {
+      j["modules"].erase("image_decoder");
+      j["grids"][1]["columns"] = count;
+    };
+  };
+  EXPECT_EQ(read(columns(8)).grids[1].columns, 8);
+  for (const int count : {1, 4, 7}) {
+    const std::string grid = "grids[1] of 16 x " + std::to_string(count);
+    EXPECT_THAT(error(columns(count)), HasSubstr(grid + " tokens disagrees with 64 x 128 pixels, expected"));
+  }
+}
+
 TEST_F(ManifestTest, AnImageEncoderIsOptional) {
   const auto add = [](Json& j) {
     j["modules"]["image_encoder"] = {{"file", "decoder.pt"}, {"dtype", "float32"}};

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from models.export.chameleon.weights import read_weights
+from models.export.messages import ExportError
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +67,19 @@ def test_norms_of_model_parallel_parts(
     weights = read_weights(folder)
     for name, tensor in shared.items():
         assert torch.equal(weights.read(name), tensor), name
+
+
+@pytest.mark.parametrize("value", [False, 0, "yes"])
+def test_queries_have_norms(tmp_path: Path, even_state: dict[str, Tensor], value: object) -> None:
+    folder = save_model(tmp_path / "model", SHAPE, even_state, "meta")
+    settings = json.loads((folder / "params.json").read_text())
+    settings["model"]["qk_normalization"] = True
+    (folder / "params.json").write_text(json.dumps(settings))
+    read_weights(folder)
+    settings["model"]["qk_normalization"] = value
+    (folder / "params.json").write_text(json.dumps(settings))
+    with pytest.raises(ExportError, match="model.qk_normalization is .*, expected true"):
+        read_weights(folder)
 
 
 def test_single_files(tmp_path: Path, even_state: dict[str, Tensor]) -> None:
