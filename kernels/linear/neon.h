@@ -11,7 +11,7 @@ namespace {
 template <class Element>
 using FloatKernel = LanesKernel<Neon, Element, 6, 2, sizeof(Element) == 2>;
 
-// Dot products (sdot) of signed bytes. Weights of kInt8 lose their offset on the way, those of kInt4 are
+// Dot products (sdot) of signed bytes. Weights of kInt8 lose their offset on the way; weights of kInt4 are
 // positive and keep it.
 template <class Weights>
 struct SignedProducts : ByteProducts<Neon, Weights> {
