@@ -65,7 +65,9 @@ def test_tune_tree_finds_a_window(
     assert tree == json.loads((tmp_path / "window.json").read_text())
     length = len(tree["paths"])
     assert tree["paths"] == [[0] * depth for depth in range(1, length + 1)] and length <= 3
-    assert " times as fast as ar, from 1 image\n" in result.stderr, "one image has no interval"
+    assert ": 95 %], from 1 image\n" in result.stderr
+    once = ran(*words, "--rounds", 1, "--json", model=tiny_bundle)
+    assert " times as fast as ar, from 1 image\n" in once.stderr, "one sample has no interval"
     windows = tree["about"]["candidates"]
     assert [window["method"] for window in windows[1:]] == [
         f"sjd:init=above:tree=chain-{n}" for n in (1, 2, 3)
