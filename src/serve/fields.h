@@ -25,8 +25,7 @@ Json without_nulls(const Json& object);
 // A seed of -1 is not given; one may be a text of digits, because JavaScript has no whole numbers above 2^53.
 void read_seed_forms(Json& object);
 
-// Texts of these fields that are numbers become numbers, and whole numbers such ones without a fraction,
-// as 1.0.
+// Makes numbers of texts that are numbers, and whole numbers of those with a fraction of zero.
 void read_number_forms(Json& object, std::initializer_list<const char*> keys);
 
 // Drops fields that are "".
