@@ -98,7 +98,8 @@ def test_incomplete_images_say_how_many_rows_they_show(browser: Browser, start: 
     server.process.wait()
     browser.wait(DONE)
     said = re.fullmatch("incomplete: ([0-9]+) of 16 rows", words(browser, "figure small"))
-    assert said and browser.value(PAINTED.format(canvas, 0)) == int(said[1]) * 16 * 256
+    assert said and 1 <= int(said[1]) < 16
+    assert browser.value(PAINTED.format(canvas, 0)) == int(said[1]) * 16 * 256
 
 
 def test_a_prompt_is_text(browser: Browser, server: Server) -> None:
