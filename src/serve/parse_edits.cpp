@@ -11,6 +11,7 @@
 #include "pipeline/pixel_encoder.h"
 #include "pipeline/region.h"
 #include "serve/fields.h"
+#include "serve/mask.h"
 #include "serve/multipart.h"
 #include "serve/openapi.h"
 #include "serve/parse.h"
@@ -83,7 +84,7 @@ void read_how(JsonReader& reader, EditWanted& edit) {
   if (reader.has("candidates")) how.candidates = static_cast<int>(reader.integer("candidates", 1, 256));
   if (reader.has("pick")) how.pick = reader.choice("pick", {"best", "sample"});
   if (!reader.has("behind") && !reader.has("candidates") && !reader.has("pick")) return;
-  if (edit.mask.empty() && !edit.part.region) {
+  if (edit.mask.empty() && !edit.part.region && !edit.marks_itself) {
     reader.fail(std::string(reader.has("behind")       ? "behind"
                             : reader.has("candidates") ? "candidates"
                                                        : "pick") +
@@ -92,21 +93,18 @@ void read_how(JsonReader& reader, EditWanted& edit) {
   edit.how = how;
 }
 
-// Both forms say what is kept by a mask, by a number, or by the region that is not.
-void read_part(JsonReader& reader, EditWanted& edit, const std::string& marked) {
+// Both forms say what is kept by a mask, by a number, or by the region that is not; forms also by the image.
+void read_part(JsonReader& reader, EditWanted& edit) {
   edit.part.region_name = "region";
   if (reader.has("keep_rows")) edit.part.rows = reader.integer("keep_rows", 1);
   if (reader.has("keep_tokens")) edit.part.tokens = reader.integer("keep_tokens", 1);
   if (reader.has("region")) edit.part.region = read_rectangle(reader);
-  read_how(reader, edit);
   const bool is_given = edit.part.rows || edit.part.tokens || edit.part.region;
   if (is_given && !edit.mask.empty())
     reader.fail("got mask and keep_rows, keep_tokens or region, expected one of them");
-  if (is_given || !edit.mask.empty()) return;
-  reader.fail(
-      "mask: got none, expected a PNG file that is " + marked +
-      " below a line or in a rectangle, or keep_rows, or region: what is generated anew; the whole of "
-      "an image cannot be changed a little");
+  edit.marks_itself = !is_given && edit.mask.empty() && edit.form == MaskForm::clear;
+  if (!is_given && edit.mask.empty() && !edit.marks_itself) refuse_no_mask(edit.form);
+  read_how(reader, edit);
 }
 
 // Candidates take as long as images.
@@ -149,7 +147,7 @@ ImagesWanted parse_edits(std::string_view content_type, std::string_view body, c
     if (edit.image.empty()) throw Error(ExitCode::input, "image: got none, expected a PNG file");
     read_forms(own, edit_fields());
     JsonReader reader(own, kBody, ExitCode::input);
-    read_part(reader, edit, "transparent");
+    read_part(reader, edit);
     if (reader.has("fit")) edit.fit = parse_fit(reader.text("fit"));
     ImagesWanted wanted = parse_generations(to_text(fields), rules);
     wanted.edit = std::move(edit);
@@ -177,7 +175,7 @@ ImagesWanted parse_img2img(const Json& body, const RequestRules& rules) {
         reader.has("inpainting_mask_invert") && reader.integer("inpainting_mask_invert", 0, 1) == 1;
     edit.form = is_inverted ? MaskForm::black : MaskForm::white;
     edit.fit = fit_of(reader.has("resize_mode") ? reader.integer("resize_mode", 0, 3) : 0);
-    read_part(reader, edit, is_inverted ? "black" : "white");
+    read_part(reader, edit);
     wanted.edit = std::move(edit);
     check_candidates(wanted, rules.limits);
     wanted.unused.erase(std::remove_if(wanted.unused.begin(), wanted.unused.end(),
