@@ -49,13 +49,24 @@ void refuse_slip(const std::string& key, const std::vector<std::string>& known) 
 }
 
 Json value_of(const FormField& field) {
-  constexpr std::size_t longest = 64;  // a longer text is no number
-  std::string text(field.content);
+  constexpr std::size_t longest_number = 64, longest_list = 8192;
+  const std::string text(field.content);
   const bool is_text = std::find(kTexts.begin(), kTexts.end(), field.name) != kTexts.end();
-  if (is_text || text.size() > longest) return text;
-  Json value = Json::parse(text, nullptr, false);
-  if (value.is_number() || value.is_boolean() || value.is_array()) return value;
+  if (is_text || text.empty() || text.size() > (text.front() == '[' ? longest_list : longest_number))
+    return text;
+  try {
+    Json value = parse_json(text, kBody, ExitCode::input);
+    if (value.is_number() || value.is_boolean() || value.is_array()) return value;
+  } catch (const Error&) {  // it is a text
+  }
   return text;
+}
+
+// Takes the end off a name that marks an item of a list, "name[]".
+bool take_brackets(std::string& name) {
+  const bool is_item = name.size() > 2 && name.compare(name.size() - 2, 2, "[]") == 0;
+  if (is_item) name.resize(name.size() - 2);
+  return is_item;
 }
 
 // Numbers may be texts, or have a fraction of zero; "" is not given.
@@ -127,8 +138,9 @@ ImagesWanted parse_edits(std::string_view content_type, std::string_view body, c
   return with_http_errors([&] {
     EditWanted edit;
     Json fields = Json::object(), own = Json::object();
-    for (const FormField& field : parse_form(content_type, body)) {
-      const bool is_image = field.name == "image" || field.name == "image[]";
+    for (FormField& field : parse_form(content_type, body)) {
+      const bool is_item = take_brackets(field.name);
+      const bool is_image = field.name == "image";
       if (is_image || field.name == "mask") {
         std::string& file = is_image ? edit.image : edit.mask;
         if (!file.empty()) throw Error(ExitCode::input, field.name + ": got several, expected one");
@@ -140,9 +152,14 @@ ImagesWanted parse_edits(std::string_view content_type, std::string_view body, c
       if (!is_in(generation_fields(), field.name)) refuse_slip(field.name, edit_fields());
       require_utf8(field.content, "field " + excerpt_of(field.name));
       Json& target = is_in(edit_fields(), field.name) ? own : fields;
-      if (target.contains(field.name))
+      Json& value = target[field.name];
+      if (!value.is_null() && !(is_item && value.is_array()))
         throw Error(ExitCode::input, "body: field " + excerpt_of(field.name) + " is there twice");
-      target[field.name] = value_of(field);
+      if (is_item) {
+        value.push_back(value_of(field));
+      } else {
+        value = value_of(field);
+      }
     }
     if (edit.image.empty()) throw Error(ExitCode::input, "image: got none, expected a PNG file");
     read_forms(own, edit_fields());
