@@ -177,6 +177,17 @@ def test_data(
     assert surprise(model, other)[0] > expected + 0.3
 
 
+def test_positions_of_prompts_of_codes(make_data: MakeData) -> None:
+    """As the engine counts them: from the first code of the prompt, however many there are."""
+    bundle, folder = make_data("tar_decoder")
+    images = data.Images(folder, drafter_config(load_target(bundle)), 0)
+    batch = images.batch([(0, image) for image in range(3)])
+    rows, counts = batch.positions[::2].tolist(), batch.valid[::2].tolist()  # conditional ones
+    found = [row[-15 - count :] for row, count in zip(rows, counts, strict=True)]
+    assert [len(row) for row in found] == [36 + 15, 9 + 15, 4 + 15]
+    assert all(row == list(range(len(row))) for row in found)
+
+
 def test_shards_of_many_passes(
     make_data: MakeData, build_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
