@@ -204,6 +204,7 @@ class Images:
             self.config.prompt_length,
             parts.get("ids", self.config.prompt_id),
             parts["inner"].float() if "inner" in parts else None,
+            from_prompt=self.config.rotary == "line",
         )
 
     def held_out_batches(self) -> Iterator[Batch]:
