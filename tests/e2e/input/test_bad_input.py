@@ -154,7 +154,10 @@ def test_prompt_files(refused: Refused, tmp_path: Path, content: str, words: str
 
 def test_instructions_that_do_not_exist(refused: Refused) -> None:
     words = refused(2, *GENERATE, "--device", "cpu", env={"LAMPLIGHTER_ISA": "sse9"})
-    assert "LAMPLIGHTER_ISA: got 'sse9', expected portable, neon, avx2, avxvnni, avx512 or amx" in words
+    assert (
+        "LAMPLIGHTER_ISA: got 'sse9', expected portable, neon, avx2, avxvnni, avx512 or amx"
+        in words
+    )
 
 
 def test_prompt_file_that_cannot_be_read(refused: Refused, tmp_path: Path) -> None:
