@@ -89,7 +89,7 @@ void require_content(std::string_view bytes, const std::string& path, std::uint6
 // For colours that a palette lacks stb_image reads memory that nobody has written: this file has 256, black
 // ones behind its own. Returns nothing for files that need none.
 std::optional<std::string> with_whole_palette(std::string_view bytes) {
-  constexpr std::size_t kColour = 25, kWhole = 3 * 256;  // place of the type of colour, bytes of a palette
+  constexpr std::size_t kColour = 25, kWhole = 768;  // place of the type of colour, bytes of a palette
   std::size_t at = kPngSignature.size();
   if (bytes[kColour] != 3) return std::nullopt;
   for (std::string_view type; type != "IDAT" && type != "IEND"; at += 12 + read_32(bytes.substr(at))) {
