@@ -18,6 +18,12 @@ std::string with_interval(const Interval& interval) {
   return mean + " [" + format_fixed(interval.low, 2) + ", " + format_fixed(interval.high, 2) + "]";
 }
 
+std::string times_as_fast_as_ar(const Interval& speedup) {
+  const std::string words = format_fixed(speedup.mean, 2) + " times as fast as ar";
+  if (speedup.count <= 1) return words;
+  return words + " [" + format_fixed(speedup.low, 2) + ", " + format_fixed(speedup.high, 2) + ": 95 %]";
+}
+
 namespace {
 
 std::string stages(const StageTimes& times) {

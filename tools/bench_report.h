@@ -19,6 +19,9 @@ struct Table {
 // Prints an interval: "2.34 [2.31, 2.37]".
 std::string with_interval(const Interval& interval);
 
+// "2.34 times as fast as ar [2.31, 2.37: 95 %]"
+std::string times_as_fast_as_ar(const Interval& speedup);
+
 // Results by method.
 std::vector<Table> tables(const BenchRun& run);
 std::vector<Table> tables(const SyntheticReport& report);

@@ -49,7 +49,9 @@ std::string summary(const Statistics& s) {
                         " tokens each), "
                   : "") +
          format_fixed(rate, rate < 10 ? 2 : 0) + " tokens/s, " + format_fixed(seconds, 2) + " s" +
-         (s.batch > 1 ? " for " + counted(s.batch, "image") + " together" : "");
+         (s.batch > 1
+              ? " for " + counted(s.batch, s.log_probabilities.empty() ? "image" : "candidate") + " together"
+              : "");
 }
 
 std::vector<std::string> details(const Statistics& s) {

@@ -18,9 +18,28 @@ std::vector<std::string> flags_of(const CLI::App& command) {
   return names;
 }
 
+// The flag that a word begins with: "-p" of "-pboat", "--seed" of "--seed=3".
+std::string flag_in(const std::string& word) {
+  return word.rfind("--", 0) == 0 ? word.substr(0, word.find('=')) : word.substr(0, 2);
+}
+
+// The first word is no command. A flag or a caption belongs to a command that was left out.
 std::string wrong_command(const CLI::App& app) {
   const std::vector<std::string> extra = app.remaining(true);
-  return extra.empty() ? "no command given" : unknown_command(app, extra.front());
+  if (extra.empty()) return "no command given";
+  const std::string& word = extra.front();
+  if (word.find(' ') != std::string::npos && word.front() != '-')
+    return unknown_command(app, word) +
+           "; a caption stands behind -p: lamplighter generate -p \"a red boat\"";
+  if (word.front() != '-') return unknown_command(app, word);
+  const std::string flag = flag_in(word);
+  for (const CLI::App* command : commands_of(app)) {
+    if (command->get_option_no_throw(flag) == nullptr) continue;
+    const std::string& name = command->get_name();
+    return "no command given; " + flag + " is a flag of " + name + ": lamplighter " + name + " " + flag +
+           " ...";
+  }
+  return "no command given before " + excerpt_of(word) + did_you_mean(flag, flags_of(app));
 }
 
 std::string unknown_argument(const CLI::App& command) {
@@ -57,7 +76,11 @@ std::string wrong_count(const CLI::App& command, const std::string& message) {
   constexpr const char* kReceived = "received ";
   const std::size_t received = message.rfind(kReceived);
   if (received == std::string::npos) return flag + ": got nothing, expected " + expected_by(command, flag);
-  return flag + ": got " + message.substr(received + std::string(kReceived).size()) + " values, expected one";
+  const std::string count = message.substr(received + std::string(kReceived).size());
+  const CLI::Option* const option = command.get_option_no_throw(flag);
+  const int expected = option == nullptr ? 1 : option->get_expected_max();
+  return flag + ": got " + count + (count == "1" ? " value" : " values") + ", expected " +
+         (expected == 1 ? "one" : std::to_string(expected));
 }
 
 std::string complaint(const CLI::App& app, const CLI::ParseError& error) {

@@ -12,12 +12,15 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace lamplighter {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames{"portable", "avx2", "avxvnni", "avx512", "amx"};
+constexpr std::array<std::string_view, 6> kNames{"portable", "neon", "avx2", "avxvnni", "avx512", "amx"};
 
 #if defined(__x86_64__)
 // Linux keeps the tiles' state for processes that have asked for it.
@@ -53,6 +56,8 @@ Isa cpu_isa() {
       has_avx_vnni() || (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"));
   if (!avx512) return dots ? Isa::kAvxVnni : Isa::kAvx2;
   return grants_tiles() ? Isa::kAmx : Isa::kAvx512;
+#elif defined(__aarch64__)
+  return (::getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 ? Isa::kNeon : Isa::kPortable;
 #else
   return Isa::kPortable;
 #endif
@@ -64,12 +69,18 @@ Isa allowed_isa() {
   if (name.empty()) return kBestIsa;
   const auto* const found = std::find(kNames.begin(), kNames.end(), name);
   TORCH_CHECK(found != kNames.end(), "LAMPLIGHTER_ISA: got '", name,
-              "', expected portable, avx2, avxvnni, avx512 or amx");
+              "', expected portable, neon, avx2, avxvnni, avx512 or amx");
   return static_cast<Isa>(found - kNames.begin());
 }
 
+// The best set of this CPU that is no better than `most`.
+Isa at_most(Isa most) {
+  const Isa best = cpu_isa();
+  return most == Isa::kNeon && best != Isa::kNeon ? Isa::kPortable : std::min(most, best);
+}
+
 std::atomic<Isa>& current() {
-  static std::atomic<Isa> isa{std::min(cpu_isa(), allowed_isa())};
+  static std::atomic<Isa> isa{at_most(allowed_isa())};
   return isa;
 }
 
@@ -94,7 +105,7 @@ bool has_avx_vnni() {
 }
 
 Isa limit_isa(Isa limit) {
-  const Isa isa = std::min(limit, cpu_isa());
+  const Isa isa = at_most(limit);
   current().store(isa, std::memory_order_relaxed);
   return isa;
 }

@@ -1,10 +1,12 @@
 #pragma once
 
 #include "kernels/common/isa.h"
-#if LAMPLIGHTER_THIS_ISA == 3
+#if LAMPLIGHTER_THIS_ISA == 4
 #include "kernels/common/simd_avx512.h"
-#elif LAMPLIGHTER_THIS_ISA == 1
+#elif LAMPLIGHTER_THIS_ISA == 2
 #include "kernels/common/simd_avx2.h"
+#elif LAMPLIGHTER_THIS_ISA == 1
+#include "kernels/common/simd_neon.h"
 #else
 #include "kernels/common/simd_portable.h"
 #endif
@@ -16,10 +18,12 @@ namespace lamplighter {
 namespace {
 
 constexpr Isa kThisIsa = static_cast<Isa>(LAMPLIGHTER_THIS_ISA);
-#if LAMPLIGHTER_THIS_ISA == 3
+#if LAMPLIGHTER_THIS_ISA == 4
 using ThisSimd = Avx512;
-#elif LAMPLIGHTER_THIS_ISA == 1
+#elif LAMPLIGHTER_THIS_ISA == 2
 using ThisSimd = Avx2;
+#elif LAMPLIGHTER_THIS_ISA == 1
+using ThisSimd = Neon;
 #else
 using ThisSimd = Portable;
 #endif

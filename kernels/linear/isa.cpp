@@ -1,9 +1,11 @@
 #include "kernels/common/this_isa.h"
 #include "kernels/linear/tiles.h"
-#if LAMPLIGHTER_THIS_ISA == 3
+#if LAMPLIGHTER_THIS_ISA == 4
 #include "kernels/linear/avx512.h"
-#elif LAMPLIGHTER_THIS_ISA == 1
+#elif LAMPLIGHTER_THIS_ISA == 2
 #include "kernels/linear/avx2.h"
+#elif LAMPLIGHTER_THIS_ISA == 1
+#include "kernels/linear/neon.h"
 #else
 #include "kernels/linear/portable.h"
 #endif

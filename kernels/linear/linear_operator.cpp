@@ -138,11 +138,13 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, int64_t out_fea
 }
 
 // The kernel of this CPU.
-auto kernel_of(LinearFormat format) {
+auto kernel_of([[maybe_unused]] LinearFormat format) {
+#if defined(__x86_64__)
   const bool integers = format == LinearFormat::kInt8 || format == LinearFormat::kInt4;
   if (integers && active_isa() == Isa::kAvxVnni)
     return has_avx_vnni() ? &linear_integers_vex : &linear_integers_evex;
   if (format == LinearFormat::kBFloat16 && active_isa() == Isa::kAmx) return &linear_bfloat16_amx;
+#endif
   return for_isa([](auto isa) { return &linear_cpu<isa.value>; });
 }
 

@@ -82,10 +82,11 @@ def generate_requests(
 
 
 def contact_sheet(images: np.ndarray, columns: int, path: Path) -> None:
-    """Saves the images row by row."""
-    rows = len(images) // columns
+    """Saves the images row by row. What the last row lacks is white."""
+    rows = -(-len(images) // columns)
     height, width = images.shape[1:3]
-    tiles = images[: rows * columns].reshape(rows, columns, height, width, 3)
+    white = np.full((rows * columns - len(images), height, width, 3), 255, np.uint8)
+    tiles = np.concatenate([images, white]).reshape(rows, columns, height, width, 3)
     Image.fromarray(tiles.swapaxes(1, 2).reshape(rows * height, columns * width, 3)).save(path)
 
 

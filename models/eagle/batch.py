@@ -52,11 +52,12 @@ def make_batch(
     prompt_length: int,
     prompts: Tensor | int,
     inner: Tensor | None = None,
+    from_prompt: bool = False,
 ) -> Batch:
     """A batch of features [B,P,L,F], codes [B,M], prompt rows valid [B] or [B,P] and inner of data.py.
 
-    prompts: the ids [B,P,L] behind every row, whose positions then count from the prompt's first
-    one; or the one id that stands in for prompts that are no tokens, with positions that end at
+    prompts: the ids [B,P,L] behind every row, or the one id that stands in for prompts that are no tokens.
+    from_prompt: positions count from the prompt's first row, as they always do with ids; else prompts end at
     prompt_length - 1.
     """
     pairs, rows = features.shape[1:3]
@@ -64,10 +65,11 @@ def make_batch(
     positions = torch.arange(rows)
     if isinstance(prompts, Tensor):
         ids = prompts.long().flatten(0, 1)
-        positions = (positions - (prompt_length - valid)[:, None]).clamp_min(0)
     else:
         ids = F.pad(codes.long(), (prompt_length - 1, 0), value=prompts)
         ids = ids.repeat_interleave(pairs, 0)
+    if from_prompt or isinstance(prompts, Tensor):
+        positions = (positions - (prompt_length - valid)[:, None]).clamp_min(0)
     inner = None if inner is None else inner.flatten(0, 1)
     codes = codes.long()
     return Batch(features.flatten(0, 1), ids, codes, valid, positions, prompt_length, pairs, inner)

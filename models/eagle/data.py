@@ -185,8 +185,8 @@ class Images:
         size = len(self.shards[0]["codes"])
         if self.held_out >= size:
             raise ExportError(
-                f"{self.folder}: got {self.held_out} images to hold out, expected fewer than the "
-                f"{size} of the first shard",
+                f"--held-out: got {self.held_out} images, expected fewer than the {size} of the first "
+                f"shard of {self.folder}",
                 2,
             )
 
@@ -204,6 +204,7 @@ class Images:
             self.config.prompt_length,
             parts.get("ids", self.config.prompt_id),
             parts["inner"].float() if "inner" in parts else None,
+            from_prompt=self.config.rotary == "line",
         )
 
     def held_out_batches(self) -> Iterator[Batch]:
@@ -275,6 +276,10 @@ def make_data(options: argparse.Namespace) -> None:
             make_shard(model, read_codes(codes), prompts, features, options.layers)
         progress.show(first + len(part))
         progress.log(f"shard {shard}: {first + len(part)} images")
+    if len(captions) < options.images:
+        progress.log(
+            f"only {len(captions)} captions, so fewer images than the {options.images} of --images"
+        )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -65,6 +65,17 @@ class TargetModel:
         return str(self.manifest["prompt"]["kind"])
 
     @property
+    def reads_codes(self) -> bool:
+        """Prompts are lists of codes, which the text encoder reads as squares."""
+        return bool(self.manifest.get("tokenizer", {}).get("kind") == "codes")
+
+    @property
+    def counts_from_prompt(self) -> bool:
+        """Positions count from a prompt's first row; else prompts of all lengths end at one position."""
+        aligned = self.manifest["prompt"]["align"] == "start"
+        return self.prompt_kind == "tokens" or (self.prompt_kind == "text_features" and aligned)
+
+    @property
     def prompt_length(self) -> int:
         return int(self.manifest["prompt"]["length"])
 
@@ -149,9 +160,11 @@ def prompt_ids(model: TargetModel, captions: list[str], build: Path) -> list[lis
     """
     if model.prompt_kind == "class":
         return [[[number]] for number in class_numbers(captions)]
-    if model.prompt_kind == "tokens":
+    if model.prompt_kind == "tokens" or model.reads_codes:
         parts = [build / "golden_prompts", model.bundle]
         answers = ask(parts, engine_requests(model, captions))
+        if model.reads_codes:
+            return [[a["ids"]] for a in answers]
         return [[a["ids"], a["unconditional"]][: model.sequences] for a in answers]
     settings = model.manifest["tokenizer"]
     parts = [build / "tokenize", model.bundle / settings["file"], settings["max_length"]]
@@ -212,18 +225,24 @@ def next_ids(model: TargetModel, codes: Tensor, prompts: list[list[Ids]]) -> Ten
     return ids
 
 
+def condition(model: TargetModel, captions: list[Tensor], mask: Tensor) -> Tensor:
+    """What the target embeds of captions' ids: features [n,T,C], or classes; mask [n,T]."""
+    length, encoder = model.prompt_length, model.text_encoder
+    if encoder and model.reads_codes:  # no padding: it would be part of a square
+        alone = [encoder.encode(ids[None], torch.ones_like(ids)[None])[0] for ids in captions]
+        return torch.stack([F.pad(rows, (0, 0, 0, length - len(rows))) for rows in alone])
+    ids = torch.stack([F.pad(ids, (0, length - len(ids))) for ids in captions])
+    return encoder.encode(ids, mask) if encoder else ids
+
+
 def prompt_rows(model: TargetModel, prompts: list[list[Ids]]) -> list[Tensor]:
     """Input rows [rows,H] of every sequence's prompt."""
     target = model.target
     if model.prompt_kind == "tokens":
         return [target.embed(torch.tensor([ids]))[0] for image in prompts for ids in image]
     valid = [len(ids) for (ids,) in prompts]
-    length = model.prompt_length
-    captions = torch.tensor(
-        [F.pad(torch.tensor(ids), (0, length - len(ids))).tolist() for (ids,) in prompts]
-    )
-    mask = (torch.arange(length) < torch.tensor(valid)[:, None]).long()
-    features = model.text_encoder.encode(captions, mask) if model.text_encoder else captions
+    mask = (torch.arange(model.prompt_length) < torch.tensor(valid)[:, None]).long()
+    features = condition(model, [torch.tensor(ids) for (ids,) in prompts], mask)
     rows = [target.embed_condition(features, mask)]
     if model.sequences == 2:
         rows.append(target.embed_unconditional(mask))

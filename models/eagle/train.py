@@ -45,7 +45,7 @@ def drafter_config(model: TargetModel, ffn: int = 0, input_norm: bool = False) -
     """
     manifest = model.manifest
     cache, hidden = manifest["cache"], int(manifest["target"]["features"])
-    tokens = model.prompt_kind == "tokens"
+    line = model.counts_from_prompt
     config = DrafterConfig(
         hidden=hidden,
         heads=hidden // int(cache["head_dim"]),
@@ -54,13 +54,13 @@ def drafter_config(model: TargetModel, ffn: int = 0, input_norm: bool = False) -
         vocabulary=int(model.embedding.shape[0]),
         max_length=int(cache["max_length"]),
         input_norm=input_norm,
-        qk_norm=tokens,
+        qk_norm=model.prompt_kind == "tokens",
         norm_eps=float(model.target.eps),
-        rotary="line" if tokens else "grid",
+        rotary="line" if line else "grid",
         grid=int(model.grid["columns"]),
         prompt_length=model.prompt_length,
     )
-    return config if tokens else with_rotations(config, model)
+    return config if line else with_rotations(config, model)
 
 
 def with_rotations(config: DrafterConfig, model: TargetModel) -> DrafterConfig:

@@ -22,6 +22,8 @@ std::optional<std::string> inflate_text(std::string_view packed, std::size_t mos
     stream.avail_out = static_cast<uInt>(piece.size());
     state = inflate(&stream, Z_NO_FLUSH);
     text.append(piece.data(), piece.size() - stream.avail_out);
+    const bool has_next = state == Z_STREAM_END && stream.avail_in > 0;
+    if (has_next && packing == Packing::zlib_or_gzip) state = inflateReset(&stream);
   }
   inflateEnd(&stream);
   if (state != Z_STREAM_END && text.size() <= most) return std::nullopt;

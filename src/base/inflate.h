@@ -9,7 +9,10 @@
 
 namespace lamplighter {
 
-enum class Packing { zlib, zlib_or_gzip };
+enum class Packing {
+  zlib,          // what comes after the stream is not read
+  zlib_or_gzip,  // one stream or several, as gzip's files are
+};
 
 // Unpacks `packed`, but stops soon after `most` bytes: a longer result is the beginning of the text. Nothing
 // where the data are damaged. Throws std::bad_alloc where zlib has no memory.

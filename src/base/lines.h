@@ -6,8 +6,16 @@
 
 namespace lamplighter {
 
+constexpr const char* kBlanks = " \t\r\n\v\f";
+
 inline bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+  return text.find_first_not_of(kBlanks) == std::string_view::npos;
+}
+
+// Without these characters at both ends.
+inline std::string_view trimmed(std::string_view text, const char* blanks = kBlanks) {
+  text = text.substr(0, text.find_last_not_of(blanks) + 1);
+  return text.substr(std::min(text.find_first_not_of(blanks), text.size()));
 }
 
 // Removes the byte-order mark that some editors put at the start of a UTF-8 file.

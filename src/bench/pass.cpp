@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/format.h"
 #include "draft/options/resolve.h"
 #include "draft/registry.h"
 #include "draft/rows/zipar_plan.h"
@@ -62,10 +63,10 @@ struct Part {
   double excess() const { return cost - step; }
 };
 
-std::string bound_words(const PassCost& pass) {
-  const std::string times = "its " + std::to_string(pass.rows) + " positions take " + number(pass.over_step) +
-                            " times as long as one position, ";
-  if (pass.is_arithmetic()) return times + "bound by arithmetic: additional positions are not free here";
+std::string bound_words(const PassCost& pass, const PassCost& step) {
+  const std::string times = "its " + counted(pass.rows, "row") + " take " + number(pass.over_step) +
+                            " times as long as the " + counted(step.rows, "row") + " of ar, ";
+  if (pass.is_arithmetic()) return times + "bound by arithmetic: more rows are not free here";
   return times + "bound by the " + number(pass.weight_bytes / 1e6, 0) + " MB of weights that it reads";
 }
 
@@ -83,7 +84,7 @@ std::string cause(const BenchReport& report, const BenchReport& baseline) {
   const Part& most = *std::max_element(std::begin(parts), std::end(parts),
                                        [](const Part& a, const Part& b) { return a.excess() < b.excess(); });
   std::string text = std::string(most.name) + " takes most of the gain";
-  if (&most == &parts[1]) text += ": " + bound_words(report.pass);
+  if (&most == &parts[1]) text += ": " + bound_words(report.pass, baseline.pass);
   return text;
 }
 

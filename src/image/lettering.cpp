@@ -11,7 +11,7 @@
 namespace lamplighter {
 namespace {
 
-constexpr std::size_t kBytes = 512;  // upper bound for the rectangles of a letter
+constexpr std::size_t kRectangles = 11;  // the most that the library draws for a letter, the X
 
 struct Corner {
   float x, y, z;
@@ -36,7 +36,7 @@ int text_width(const std::string& text, int scale) {
 
 void write_text(Image& image, const std::string& text, int left, int top, Colour colour, int scale) {
   std::string line = printable(text);
-  std::vector<Corner> corners(line.size() * kBytes / sizeof(Corner));
+  std::vector<Corner> corners(line.size() * kRectangles * 4);
   const int quads = stb_easy_font_print(0, 0, line.data(), nullptr, corners.data(),
                                         static_cast<int>(corners.size() * sizeof(Corner)));
   const auto dots = [&](float from, float to) { return static_cast<int>(to - from) * scale; };

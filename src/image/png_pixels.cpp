@@ -86,6 +86,24 @@ void require_content(std::string_view bytes, const std::string& path, std::uint6
   if (*size > most_data(head)) damaged("it has more data than its pixels need");
 }
 
+// For colours that a palette lacks stb_image reads memory that nobody has written: this file has 256, black
+// ones behind its own. Returns nothing for files that need none.
+std::optional<std::string> with_whole_palette(std::string_view bytes) {
+  constexpr std::size_t kColour = 25, kWhole = 768;  // place of the type of colour, bytes of a palette
+  std::size_t at = kPngSignature.size();
+  if (bytes[kColour] != 3) return std::nullopt;
+  for (std::string_view type; type != "IDAT" && type != "IEND"; at += 12 + read_32(bytes.substr(at))) {
+    type = bytes.substr(at + 4, 4);
+    const std::string_view colours = bytes.substr(at + 8, read_32(bytes.substr(at)));
+    if (type != "PLTE" || colours.empty() || colours.size() % 3 != 0 || colours.size() >= kWhole) continue;
+    std::string palette(colours);
+    palette.resize(kWhole);
+    return std::string(bytes.substr(0, at)) + encode_png_chunk("PLTE", palette) +
+           std::string(bytes.substr(at + 12 + colours.size()));
+  }
+  return std::nullopt;
+}
+
 // Colours of a pixel in front of white.
 void append_on_white(const stbi_uc* rgba, std::vector<std::uint8_t>& pixels) {
   const unsigned alpha = rgba[3];
@@ -99,6 +117,8 @@ using Decoded = std::unique_ptr<stbi_uc, void (*)(void*)>;
 Decoded decode(std::string_view bytes, const std::string& path, std::uint64_t most, int& width, int& height) {
   require_png(bytes, path);
   require_content(bytes, path, most);
+  const std::optional<std::string> whole = with_whole_palette(bytes);
+  if (whole) bytes = *whole;
   int channels = 0;
   Decoded pixels(
       stbi_load_from_memory(reinterpret_cast<const stbi_uc*>(bytes.data()), static_cast<int>(bytes.size()),

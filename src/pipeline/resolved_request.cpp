@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "draft/options/option_values.h"
 #include "lamplighter/error.h"
 #include "pipeline/region.h"
 #include "text/cleaning.h"
@@ -17,7 +18,7 @@ void check_range(bool ok, const char* key, const std::string& got, const char* e
 
 // Checks a factor of logits: larger ones make them infinite.
 void check_factor(const char* key, float factor) {
-  check_range(factor >= 0 && factor <= 1e6F, key, std::to_string(factor), "a number of 0 to 1000000");
+  check_range(factor >= 0 && factor <= 1e6F, key, number_text(factor), "a number of 0 to 1000000");
 }
 
 void check_sampling(const SamplingOptions& sampling) {
@@ -26,7 +27,7 @@ void check_sampling(const SamplingOptions& sampling) {
   check_range(sampling.top_k >= 0, "top_k", std::to_string(sampling.top_k), "0 (off) or more");
   check_range(sampling.cfg_interval >= -1, "cfg_interval", std::to_string(sampling.cfg_interval),
               "-1 (all) or more");
-  check_range(sampling.top_p > 0 && sampling.top_p <= 1, "top_p", std::to_string(sampling.top_p),
+  check_range(sampling.top_p > 0 && sampling.top_p <= 1, "top_p", number_text(sampling.top_p),
               "a number in (0, 1]");
 }
 

@@ -23,7 +23,10 @@ const char* how(Fit fit) {
 
 // What the mask keeps, and a warning that says it.
 KeptPart part_of_mask(const EditWanted& edit, const FittedSides& sides, std::vector<std::string>& warnings) {
-  KeptPart part = kept_by(parse_clear_png(edit.mask, "mask", kMostPixels), edit.form, sides);
+  const ClearImage mask = edit.marks_itself ? parse_clear_png(edit.image, "image", kMostPixels)
+                                            : parse_clear_png(edit.mask, "mask", kMostPixels);
+  if (edit.marks_itself && !has_clear(mask)) refuse_no_mask(edit.form);
+  KeptPart part = kept_by(mask, edit.form, sides);
   if (part.rows && edit.how) {  // a lower part with settings of a region
     const int top = static_cast<int>(*part.rows) * sides.token;
     part.region = Region{0, top, sides.fitted_width, sides.fitted_height - top};
@@ -66,7 +69,8 @@ void begin(const EditWanted& edit, TextToImage& engine, const RequestRules& rule
     if (rules.strict) throw Error(ExitCode::input, "image: got " + given + " pixels, expected " + wanted);
     plan.warnings.push_back("image: got " + given + " pixels, it was " + how(edit.fit) + " to " + wanted);
   }
-  KeptPart part = edit.mask.empty() ? edit.part : part_of_mask(edit, fitted, plan.warnings);
+  const bool has_mask = edit.marks_itself || !edit.mask.empty();
+  KeptPart part = has_mask ? part_of_mask(edit, fitted, plan.warnings) : edit.part;
   set_how(edit.how, part);
   keep_part(part, continued);
   for (Request& request : plan.requests) continued.apply(manifest, request);

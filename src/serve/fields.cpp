@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <random>
+#include <utility>
 
+#include "base/base64.h"
 #include "base/suggestion.h"
 #include "draft/options/options.h"
 #include "pipeline/metadata/request_fields.h"
@@ -42,6 +44,39 @@ void read_seed_forms(Json& object) {
     if (text.empty() || text == "-1") *found = -1;
   }
   if (is_minus_one(*found)) object.erase("seed");
+}
+
+void read_number_forms(Json& object, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    const auto found = object.find(key);
+    if (found == object.end()) continue;
+    if (found->is_string()) {
+      Json number = number_of(found->get_ref<const std::string&>());
+      if (!number.is_null()) *found = std::move(number);
+    }
+    make_whole(*found);
+  }
+}
+
+void drop_empty_texts(Json& object, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    const auto found = object.find(key);
+    if (found != object.end() && *found == "") object.erase(found);
+  }
+}
+
+std::string read_base64_png(const Json& value, const char* key) {
+  const auto refuse = [&] {
+    throw Error(ExitCode::input, std::string(key) + ": expected a PNG file in base64");
+  };
+  if (!value.is_string()) refuse();
+  std::string text = value.get<std::string>();
+  if (text.rfind("data:", 0) == 0) text.erase(0, text.find(',') + 1);
+  text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }),
+             text.end());
+  auto bytes = decode_base64(text);
+  if (!bytes || bytes->empty()) refuse();
+  return *std::move(bytes);
 }
 
 std::string slip_of(const std::string& key, const std::vector<std::string>& known) {

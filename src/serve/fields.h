@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,15 @@ Json without_nulls(const Json& object);
 
 // A seed of -1 is not given; one may be a text of digits, because JavaScript has no whole numbers above 2^53.
 void read_seed_forms(Json& object);
+
+// Makes numbers of texts that are numbers, and whole numbers of those with a fraction of zero.
+void read_number_forms(Json& object, std::initializer_list<const char*> keys);
+
+// Drops fields that are "".
+void drop_empty_texts(Json& object, const std::vector<std::string>& keys);
+
+// A PNG file in base64, also as a data URL or in lines. Throws Error.
+std::string read_base64_png(const Json& value, const char* key);
 
 // "; did you mean X?" where a field's name is a slip of a known one: a mistake, or two in a longer name.
 std::string slip_of(const std::string& key, const std::vector<std::string>& known);

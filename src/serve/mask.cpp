@@ -21,6 +21,10 @@ constexpr int kHalf = 128;
   throw Error(ExitCode::input, "mask: " + why);
 }
 
+const char* colour_of(MaskForm form) {
+  return form == MaskForm::clear ? "transparent" : form == MaskForm::white ? "white" : "black";
+}
+
 // The first row with a marked pixel, and the one behind the last row with another one.
 struct Border {
   int marked = 0, unmarked = 0;
@@ -139,9 +143,7 @@ KeptPart kept_by(const ClearImage& mask, MaskForm form, const FittedSides& sides
   }
   const IsMarked is_marked = marks_of(mask, form);
   const Marked marked = find_marked(mask, is_marked, sides);
-  const std::string colour = form == MaskForm::clear   ? "transparent"
-                             : form == MaskForm::white ? "white"
-                                                       : "black";
+  const std::string colour = colour_of(form);
   if (marked.count == 0) {
     refuse("marks nothing to generate anew, expected " + colour + " pixels below a line, or in a rectangle");
   }
@@ -166,6 +168,21 @@ KeptPart kept_by(const ClearImage& mask, MaskForm form, const FittedSides& sides
   }
   part.rows = marked.top;
   return part;
+}
+
+bool has_clear(const ClearImage& image) {
+  const IsMarked is_clear = marks_of(image, MaskForm::clear);
+  for (std::size_t i = 0; i < image.pixels.size(); i += 4) {
+    if (is_clear(image.pixels.data() + i)) return true;
+  }
+  return false;
+}
+
+void refuse_no_mask(MaskForm form) {
+  refuse(
+      std::string("got none, expected a PNG file that is ") + colour_of(form) +
+      " below a line or in a rectangle, or keep_rows, or region: what is generated anew; the whole of an " +
+      "image cannot be changed a little");
 }
 
 }  // namespace lamplighter

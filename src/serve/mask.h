@@ -21,4 +21,10 @@ struct FittedSides {
 // kept.
 KeptPart kept_by(const ClearImage& mask, MaskForm form, const FittedSides& sides);
 
+// Whether pixels count as clear.
+bool has_clear(const ClearImage& image);
+
+// Says how a request can mark what is generated anew. Throws Error.
+[[noreturn]] void refuse_no_mask(MaskForm form);
+
 }  // namespace lamplighter

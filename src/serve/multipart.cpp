@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/lines.h"
 #include "serve/http/request.h"
 #include "serve/http_error.h"
 
@@ -11,16 +12,10 @@ namespace {
 
 constexpr std::size_t kMostFields = 128;
 constexpr std::string_view kEnd = "\r\n";
+constexpr const char* kGaps = " \t";
 
 [[noreturn]] void refuse(const std::string& why) {
   throw HttpError(400, "invalid_value", "body: " + why);
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto is_gap = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && is_gap(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_gap(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 // The value of a parameter of a header, "a; name=value; name=\"value\"". Empty where there is none.
@@ -30,8 +25,8 @@ std::optional<std::string> parameter(std::string_view header, std::string_view w
     header.remove_prefix(at + 1);
     const std::size_t equals = header.find('=');
     if (equals == std::string_view::npos) return std::nullopt;
-    const std::string name = lower_case(trimmed(header.substr(0, equals)));
-    header = trimmed(header.substr(equals + 1));
+    const std::string name = lower_case(trimmed(header.substr(0, equals), kGaps));
+    header = trimmed(header.substr(equals + 1), kGaps);
     std::string value;
     if (!header.empty() && header.front() == '"') {
       std::size_t i = 1;
@@ -41,7 +36,7 @@ std::optional<std::string> parameter(std::string_view header, std::string_view w
       }
       header.remove_prefix(std::min(i + 1, header.size()));
     } else {
-      value = trimmed(header.substr(0, header.find(';')));
+      value = trimmed(header.substr(0, header.find(';')), kGaps);
     }
     if (name == wanted) return value;
     at = header.find(';');
@@ -84,7 +79,7 @@ std::vector<FormField> parse_form(std::string_view content_type, std::string_vie
   std::vector<FormField> fields;
   while (body.substr(0, 2) != "--") {
     const std::size_t line = body.find(kEnd);
-    if (line == std::string_view::npos || !trimmed(body.substr(0, line)).empty())
+    if (line == std::string_view::npos || !trimmed(body.substr(0, line), kGaps).empty())
       refuse("the form is damaged behind a boundary");
     body.remove_prefix(line);  // an empty part begins with the end of this line, and ends with it
     const std::size_t end = body.find(next, kEnd.size());

@@ -137,7 +137,8 @@ Json edits_schema(const RequestRules& rules) {
   const auto file = [](const char* meaning) {
     return Json{{"type", "string"}, {"format", "binary"}, {"description", meaning}};
   };
-  fields["image"] = file("A PNG file.");
+  fields["image"] =
+      file("A PNG file; where nothing else says what is generated anew, its transparent pixels do.");
   fields["mask"] = file(
       "A PNG file with the sides of the image, transparent below a line or in a rectangle: what is "
       "generated anew.");

@@ -34,6 +34,15 @@ const std::set<std::string> kForeign{"cfg_rescale",
                                      "top_a",
                                      "weight"};
 
+// The bytes of the sign between two sides at the front of a text: x, or what clients of other servers write.
+std::size_t sign_bytes(std::string_view text, bool strict) {
+  for (const std::string_view sign : {"x", "X", "*", "\u00d7"}) {
+    if (text.substr(0, sign.size()) == sign) return sign.size();
+    if (strict) break;
+  }
+  return 0;
+}
+
 // "256x256" or "auto". Clients that send all of them set width and height only when a person does.
 void read_size(JsonReader& reader, const RequestRules& rules, ImagesWanted& wanted) {
   Request& request = wanted.request;
@@ -47,9 +56,11 @@ void read_size(JsonReader& reader, const RequestRules& rules, ImagesWanted& want
   }
   const char* end = size.data() + size.size();
   const auto [middle, bad_width] = std::from_chars(size.data(), end, request.width);
-  const bool has_height = bad_width == std::errc() && middle != end && *middle == 'x';
+  const std::size_t sign =
+      sign_bytes(size.substr(static_cast<std::size_t>(middle - size.data())), rules.strict);
+  const bool has_height = bad_width == std::errc() && sign != 0;
   const auto [rest, bad_height] =
-      has_height ? std::from_chars(middle + 1, end, request.height) : std::from_chars_result{end, {}};
+      has_height ? std::from_chars(middle + sign, end, request.height) : std::from_chars_result{end, {}};
   if (!has_height || bad_height != std::errc() || rest != end || request.width < 1 || request.height < 1)
     reader.reject("size", "\"WIDTHxHEIGHT\" or \"auto\"");
 }
@@ -75,10 +86,11 @@ void read_idle_fields(JsonReader& reader, ImagesWanted& wanted) {
 
 // "" stands for a field that is not given, but in captions.
 void drop_empty(Json& body) {
-  for (const std::string& key : generation_fields()) {
-    const auto found = body.find(key);
-    if (found != body.end() && *found == "" && key != "prompt" && key != "negative_prompt") body.erase(found);
-  }
+  std::vector<std::string> fields = generation_fields();
+  fields.erase(std::remove_if(fields.begin(), fields.end(),
+                              [](const auto& key) { return key == "prompt" || key == "negative_prompt"; }),
+               fields.end());
+  drop_empty_texts(body, fields);
 }
 
 // Takes out what belongs to another server and changes nothing. What looks like a slip stays, and is refused.

@@ -53,13 +53,8 @@ Json known_fields(const Json& body, const RequestRules& rules) {
       pick(body, {"prompt", "negative_prompt", "class", "seed", "cfg_scale", "temperature", "top_p", "top_k",
                   "cfg_interval", "width", "height", "batch_size", "n_iter", "deadline", "method"});
   read_seed_forms(known);
-  for (const char* key : {"class", "cfg_scale", "temperature", "top_p", "top_k", "cfg_interval", "width",
-                          "height", "batch_size", "n_iter", "deadline"}) {
-    if (!known.contains(key) || !known[key].is_string()) continue;  // as in the web UI, "512" is a number
-    Json number = number_of(known[key].get<std::string>());
-    make_whole(number);
-    if (!number.is_null()) known[key] = std::move(number);
-  }
+  read_number_forms(known, {"class", "cfg_scale", "temperature", "top_p", "top_k", "cfg_interval", "width",
+                            "height", "batch_size", "n_iter", "deadline"});
   if (known.contains("negative_prompt") && known["negative_prompt"] == "") known.erase("negative_prompt");
   if (known.contains("cfg_scale") && !counts(known["cfg_scale"], rules.webui_guidance))
     known.erase("cfg_scale");

@@ -41,13 +41,17 @@ void choose_size(const Manifest& manifest, std::int64_t most_pixels, Request& re
     if (std::int64_t{grid.width} * grid.height > most_pixels) continue;
     if (nearest == nullptr || distance(grid, request) < distance(*nearest, request)) nearest = &grid;
   }
-  if (nearest == nullptr || (nearest->width == request.width && nearest->height == request.height)) return;
+  if (nearest == nullptr) return;
+  const bool has_width = request.width == 0 || request.width == nearest->width;
+  const bool has_height = request.height == 0 || request.height == nearest->height;
   const std::string given = request.width > 0 && request.height > 0
                                 ? sides(request.width, request.height)
                                 : (request.width > 0 ? "width " + std::to_string(request.width)
                                                      : "height " + std::to_string(request.height));
-  warnings.push_back("size: " + manifest.name + " has no " + given + ", the nearest it has is " +
-                     sides(nearest->width, nearest->height));
+  if (!has_width || !has_height) {
+    warnings.push_back("size: " + manifest.name + " has no " + given + ", the nearest it has is " +
+                       sides(nearest->width, nearest->height));
+  }
   request.width = nearest->width;
   request.height = nearest->height;
 }

@@ -122,8 +122,8 @@ TEST(Verdict, NamesTheCostliestPart) {
   EXPECT_THAT(
       words(2, 38, 0.5, 2.1, 0.54),
       HasSubstr(
-          "the wide pass takes most of the gain: its 8 positions take 3.80 times as long as one position, "
-          "bound by arithmetic"));
+          "the wide pass takes most of the gain: its 8 rows take 3.80 times as long as the 2 rows of ar, "
+          "bound by arithmetic: more rows are not free here"));
   EXPECT_THAT(words(2, 12, 20, 2.1, 0.7), HasSubstr("verification takes most of the gain"));
   EXPECT_THAT(words(4, 12, 0.5, 1.2, 0.77),
               HasSubstr("few drafted tokens are accepted: 0.20 per cycle, of drafts to depth 3"));

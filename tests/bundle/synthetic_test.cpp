@@ -89,6 +89,22 @@ TEST(Synthetic, PromptsOfTokens) {
   EXPECT_GT((last(tokens({2, 5, 7})) - base).abs().amin().item<double>(), 0);
 }
 
+// Tar's de-tokenizer: rows of features and codes get the learned positions, and nothing turns.
+TEST(Synthetic, LearnedPositions) {
+  SyntheticShape shape = toy();
+  shape.learned_positions = true;
+  const SyntheticBundle bundle = make_synthetic(shape, {});
+  const Target target(bundle.manifest, bundle.target);
+  const at::Tensor base = logits_of(target, tokens({1, 5, 7}));
+  EXPECT_EQ(base.sizes(), (std::vector<std::int64_t>{1, 3, 8}));
+  EXPECT_GT((logits_of(target, tokens({5, 1, 7})) - base).select(1, 2).abs().max().item<double>(), 0.05);
+  const at::Tensor mask = at::ones({2, 3}, at::kLong);
+  EXPECT_TRUE(at::equal(target.embed_unconditional(mask), at::zeros({2, 3, 16})));
+  // One product, its bias and learned positions, where the toy has two products and the null caption.
+  EXPECT_EQ(weight_bytes(shape, at::kFloat) - weight_bytes(toy(), at::kFloat),
+            4 * (16 * (8 + 1 + 3 + 4 - 1) - (16 + 3) * 8 - 16 * 16));
+}
+
 // Without norms of heads, with fewer key heads than query heads; with norms behind the branches and without.
 TEST(Synthetic, BiasesOfQueriesKeysAndValues) {
   std::vector<at::Tensor> found;
@@ -271,6 +287,12 @@ TEST(Synthetic, PublishedShapes) {
   const SyntheticShape tar = synthetic_shape("tar-1.5b-378");
   EXPECT_EQ(block(tar) - 2 * tar.hidden, 46792704);
   EXPECT_EQ(tar.row_end(), tar.embedding);
+  const SyntheticShape larger = synthetic_shape("tar-7b-378");
+  EXPECT_EQ(block(larger) - 2 * larger.hidden, 233046016);
+  const SyntheticShape detokenizer = synthetic_shape("tar-decoder-512");
+  EXPECT_EQ(block(detokenizer), 20318720);  // as GPT-XL
+  EXPECT_EQ(detokenizer.places(), 729 + 1024 - 1);
+  EXPECT_EQ(synthetic_shape("tar-decoder-1024").rows, 64);
   EXPECT_EQ(synthetic_shape("anole-512", 2).layers, 2);
   EXPECT_EQ(synthetic_shape("anole-512", 2).name, "anole-512 with 2 of 32 layers");
   EXPECT_THROW(synthetic_shape("anole-512", 0), Error);

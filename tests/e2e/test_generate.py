@@ -236,7 +236,7 @@ def test_quiet_prints_nothing_and_verbose_prints_more(cli: Cli) -> None:
     assert "prefill" in verbose.stderr and " on cpu in bf16" in verbose.stderr
 
 
-@pytest.mark.parametrize("isa", ["portable", "avx2", "avxvnni", "avx512", "amx"])
+@pytest.mark.parametrize("isa", ["portable", "neon", "avx2", "avxvnni", "avx512", "amx"])
 def test_bf16_is_the_default_with_every_instruction_set(cli: Cli, isa: str) -> None:
     generated = cli(
         "generate", "-p", "a", "--device", "cpu", "--json", env={"LAMPLIGHTER_ISA": isa}

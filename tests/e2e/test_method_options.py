@@ -138,6 +138,7 @@ def test_verbose_reports_drafts(cli: Cli, ran: Cli, drafter_bundle: Path) -> Non
         (("--tree", "chain-4"), "--method"),
         (("--lambda", 3), "--lambda is read by --method lantern++; this run uses --method ar\n"),
         (("--steps", 20), "--steps is read for tokens that are continuous; this run uses --model "),
+        (("--steps", 20), "whose tokens are codes; leave it out\n"),
         (("--rule", "lantern"), "--method"),
         (("--method", "eagle", "--rule", "magic"), "magic"),
         (("--method", "eagle", "--tree", "chain-64"), "chain-64"),

@@ -82,7 +82,8 @@ def test_one_of_several_candidates_is_picked(
     words = ("-p", "a blue house in the snow", "--from", saved, "--region", REGION)
 
     def generate(name: str, *arguments: object) -> dict[str, Any]:
-        ran("generate", *words, *arguments, "-o", name, model=demo_bundle)
+        result = ran("generate", *words, *arguments, "-o", name, model=demo_bundle)
+        assert "images together" not in result.stderr
         described: dict[str, Any] = json.loads(texts(tmp_path / name)["lamplighter"])
         return described
 

@@ -75,6 +75,7 @@ KINDS = (
     "families/emu3_generate",
     "families/emu35_generate",
     "families/glm_image_generate",
+    "families/janus_converted_generate",
     "families/tar_generate",
     "families/tar_decoder",
     "families/cosmos_fsq",

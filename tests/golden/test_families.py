@@ -13,6 +13,7 @@ from types import ModuleType
 import golden_codes as codes
 import golden_emu3 as emu3
 import golden_engine as engine
+import golden_janus as janus
 import pytest
 from golden_cases import Case
 
@@ -20,6 +21,7 @@ MODULES = {
     "families/emu3_generate": emu3,
     "families/emu35_generate": emu3,
     "families/glm_image_generate": codes,
+    "families/janus_converted_generate": janus,
     "families/tar_generate": codes,
 }
 KINDS = tuple(MODULES)
@@ -59,7 +61,7 @@ def test_greedy(
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("name", ["emu3", "emu35", "glm_image", "tar"])
+@pytest.mark.parametrize("name", ["emu3", "emu35", "glm_image", "janus_converted", "tar"])
 def test_other_models(tmp_path: Path, name: str, seed: int) -> None:
     """Recorded by the official program here and now."""
     pytest.importorskip("transformers")

@@ -55,6 +55,16 @@ TEST(Figure, TextsStandAtTheirAnchors) {
   }
 }
 
+TEST(Figure, LettersAreWholeAlsoAlone) {
+  const Colour paper{255, 255, 255};
+  for (char letter = '!'; letter <= '~'; ++letter) {
+    Image alone = make_canvas(40, 20, paper), beside = alone;
+    write_text(alone, std::string(1, letter), 0, 2, kInk);
+    write_text(beside, std::string(1, letter) + "    ", 0, 2, kInk);
+    EXPECT_TRUE(alone.pixels == beside.pixels) << letter;
+  }
+}
+
 TEST(Figure, SvgHoldsTextsAsText) {
   const std::string svg = to_svg(sample("a <b> & \"c\" \xce\xbb \x01"));
   EXPECT_THAT(svg, HasSubstr("a &lt;b&gt; &amp; &quot;c&quot; \xce\xbb \xef\xbf\xbd</text>"));

@@ -234,6 +234,28 @@ TEST_F(PngFile, EveryKindOfPixelBecomesThreeBytesOnWhite) {
               ElementsAre(1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4));
 }
 
+// Fills the stack below with a value that a decoder would find where it wrote nothing.
+[[gnu::noinline]] void soil_stack() {
+  volatile unsigned char soil[1 << 16];
+  for (volatile unsigned char& byte : soil) byte = 0xA5;
+}
+
+TEST_F(PngFile, ColoursThatAPaletteLacksAreBlack) {
+  using namespace std::string_literals;
+  const auto read = [](char pixel, const std::string& chunks) {
+    soil_stack();
+    return parse_clear_png(png(2, 1, 8, 3, "\0\0"s + pixel, chunks), "a.png").pixels;
+  };
+  const std::string palette = encode_png_chunk("PLTE", "\1\2\3\4\5\6");
+  for (const char pixel : {'\2', '\x80', '\xFF'})
+    EXPECT_THAT(read(pixel, palette), ElementsAre(1, 2, 3, 255, 0, 0, 0, 255));
+  EXPECT_THAT(read('\2', palette + encode_png_chunk("tRNS", "\x33\0"s)),
+              ElementsAre(1, 2, 3, 0x33, 0, 0, 0, 255));
+  EXPECT_THAT(pixels_refused(png(1, 1, 8, 3, "\0\0"s)), HasSubstr("no PLTE"));
+  EXPECT_THAT(pixels_refused(png(1, 1, 8, 3, "\0\0"s, encode_png_chunk("PLTE", "\1\2\3\4"))),
+              HasSubstr("invalid PLTE"));
+}
+
 TEST_F(PngFile, RejectsImagesThatDoNotAddUp) {
   EXPECT_THROW(encode_png({}), Error);
   EXPECT_THROW(encode_png({2, 2, std::vector<std::uint8_t>(11)}), Error);

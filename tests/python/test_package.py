@@ -8,6 +8,7 @@ import inspect
 import io
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -192,8 +193,14 @@ def test_another_torch_is_refused_in_one_line(
     assert "ImportError: lamplighter was built with Torch" in ran.stderr.splitlines()[-1]
 
 
-def test_a_package_that_is_not_built_says_what_to_run(root: Path, run_program: Runner) -> None:
-    paths = {**os.environ, "PYTHONPATH": str(root / "tools" / "python")}
+@pytest.mark.parametrize("configured", [False, True])
+def test_a_package_that_is_not_built_says_what_to_run(
+    root: Path, build_dir: Path, tmp_path: Path, configured: bool, run_program: Runner
+) -> None:
+    shutil.copytree(root / "tools/python/lamplighter", tmp_path / "lamplighter")
+    if configured:
+        shutil.copy(build_dir / "python/lamplighter/_built.py", tmp_path / "lamplighter")
+    paths = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ran = run_program(sys.executable, "-c", "import lamplighter", env=paths)
     assert ran.returncode == 1
     assert "not built" in ran.stderr.splitlines()[-1] and "setup.sh" in ran.stderr.splitlines()[-1]

@@ -77,15 +77,19 @@ def test_callbacks_and_arguments_without_effect(pipeline: Any) -> None:
         pipeline(PROMPT, method="sjd")
 
 
-def test_unknown_arguments_are_named(pipeline: Any) -> None:
+def test_unknown_arguments_are_named(pipeline: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(TypeError, match="'guidance_scal'; did you mean guidance_scale"):
+        pipeline(PROMPT, guidance_scal=3)
     with pytest.raises(TypeError, match="'temprature'; did you mean temperature"):
         pipeline(PROMPT, temprature=1)
     with pytest.raises(TypeError, match="prompt_embeds is not supported; use prompt"):
         pipeline(PROMPT, prompt_embeds=torch.zeros(1))
+    assert capsys.readouterr().err == "", "no bar begins"
 
 
 def test_places(package: Any, demo_bundle: Path) -> None:
     made = package.Pipeline.from_pretrained(demo_bundle, device="cpu")
+    assert repr(made) == f"Pipeline({str(demo_bundle)!r}, device='cpu')"
     assert made.to(torch.float32).engine.dtype == "fp32"
     assert made.to("int8", "cpu").engine.dtype == "int8"
     with pytest.raises(ValueError, match="float64"):

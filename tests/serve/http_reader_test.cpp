@@ -235,6 +235,7 @@ TEST(HttpInflateTest, PackedBodiesAreDamagedOrSmallOrRefused) {
   // printf abc | gzip -n9
   const std::string packed("\x1f\x8b\x08\0\0\0\0\0\x02\x03\x4b\x4c\x4a\x06\0\xc2\x41\x24\x35\x03\0\0\0", 23);
   EXPECT_EQ(inflate_body(packed, 3), "abc");
+  EXPECT_EQ(inflate_body(packed + packed, 6), "abcabc");
   const auto status = [&](const std::string& bytes, std::size_t most) {
     try {
       inflate_body(bytes, most);
@@ -246,6 +247,9 @@ TEST(HttpInflateTest, PackedBodiesAreDamagedOrSmallOrRefused) {
   EXPECT_EQ(status(packed, 2), 413);
   EXPECT_EQ(status(packed.substr(0, 12), 100), 400);
   EXPECT_EQ(status("no gzip", 100), 400);
+  EXPECT_EQ(status(packed + packed, 5), 413);
+  EXPECT_EQ(status(packed + "more", 100), 400);
+  EXPECT_EQ(status(packed + packed.substr(0, 15), 100), 400);
 }
 
 }  // namespace

@@ -111,6 +111,19 @@ TEST_F(HttpServerTest, APortIsTakenOnce) {
   HttpServer other(handler_, {});
   EXPECT_THROW(other.bind("127.0.0.1", port_), Error);
   EXPECT_THROW(other.bind("localhost", port_), Error) << "also where it is ::1 first";
+  const auto refusal = [&](const std::string& host) {
+    try {
+      other.bind(host, port_);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string port = std::to_string(port_);
+  EXPECT_EQ(refusal("127.0.0.1").rfind("--port: cannot listen on 127.0.0.1:" + port + ":", 0), 0U);
+  if (const std::string all = refusal("::"); !all.empty()) {  // a machine may have no such addresses
+    EXPECT_EQ(all.rfind("--port: cannot listen on [::]:" + port + ":", 0), 0U) << all;
+  }
 }
 
 }  // namespace

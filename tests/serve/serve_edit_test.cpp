@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "image/fit.h"
@@ -11,6 +12,7 @@
 #include "serve/http_error.h"
 #include "serve/mask.h"
 #include "serve/multipart.h"
+#include "serve/parse.h"
 
 namespace lamplighter {
 namespace {
@@ -165,6 +167,31 @@ std::string refusal_of_form(const std::string& type, const std::string& body) {
     return error.what();
   }
   return "";
+}
+
+// OpenAI's client sends a list as items.
+TEST(Form, ListsComeAsItems) {
+  const auto read = [](const std::vector<std::pair<std::string, std::string>>& fields) {
+    std::string body;
+    for (const auto& [name, content] : fields)
+      body += "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + content + "\r\n";
+    const std::string start = "--b\r\nContent-Disposition: form-data; name=prompt\r\n\r\na\r\n";
+    return *parse_edits("multipart/form-data; boundary=b", start + body + "--b--", {}).edit;
+  };
+  const EditWanted edit = read(
+      {{"image[]", "x"}, {"region[]", "16"}, {"region[]", "0"}, {"region[]", "32.0"}, {"region[]", "16"}});
+  EXPECT_EQ(edit.image, "x");
+  std::string paths = "[[0]";
+  for (int path = 0; path < 20; ++path) paths += ", [0, " + std::to_string(path) + "]";
+  EXPECT_NO_THROW(read(
+      {{"image", "x"}, {"keep_rows", "1"}, {"method", "eagle"}, {"tree", "t"}, {"tree_paths", paths + "]"}}));
+  EXPECT_EQ(region_text(edit.part.region.value()), "16,0,32,16");
+  EXPECT_EQ(read({{"image", "x"}, {"mask[]", "y"}}).mask, "y");
+  EXPECT_THROW(read({{"image", "x"}, {"image[]", "y"}}), HttpError);
+  EXPECT_THROW(read({{"image", "x"}, {"region", "0,0,16,16"}, {"region[]", "0"}}), HttpError);
+  EXPECT_THROW(read({{"image", "x"}, {"region[]", "0"}, {"region", "0,0,16,16"}}), HttpError);
+  EXPECT_THROW(read({{"image", "x"}, {"keep_rows[]", "1"}}), HttpError);
+  EXPECT_THROW(read({{"image", "x"}, {"keep_rows", "1"}, {"regin[]", "1"}}), HttpError);
 }
 
 TEST(Form, DamagedOnesAreRefused) {

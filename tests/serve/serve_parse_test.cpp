@@ -153,6 +153,20 @@ TEST(ServeParseTest, WidthAndHeightAreMoreThanASize) {
   EXPECT_THROW(parse_generations(body, strict), HttpError);
 }
 
+TEST(ServeParseTest, SidesMayHaveOtherSignsBetweenThem) {
+  RequestRules strict;
+  strict.strict = true;
+  for (const char* sign : {"X", "*", "\u00d7"}) {
+    const std::string body = std::string(R"({"prompt": "a", "size": "512)") + sign + "256\"}";
+    EXPECT_EQ(parse(body).request.width, 512) << sign;
+    EXPECT_EQ(parse(body).request.height, 256) << sign;
+    EXPECT_THROW(parse_generations(body, strict), HttpError) << sign;
+  }
+  for (const char* size : {"512", "512 x 256", "512xx256", "512**256", "512:256", "16:9", "2K"})
+    EXPECT_NE(refusal(std::string(R"({"prompt": "a", "size": ")") + size + "\"}").find("size"),
+              std::string::npos);
+}
+
 TEST(ServeParseTest, WholeNumbersMayHaveAPoint) {
   const ImagesWanted wanted =
       parse(R"({"prompt": "a", "n": 2.0, "seed": 42.0, "width": 512.0, "top_k": 1e2})");

@@ -67,5 +67,35 @@ TEST(ServeParseWebuiTest, TheGuidanceThatClientsSendByThemselvesDoesNotCount) {
   EXPECT_EQ(guidance("6.5", ClientGuidance::never), std::nullopt);
 }
 
+TEST(ServeParseWebuiTest, ImagesThatAreGivenHaveNumbersInAllForms) {
+  const auto read = [](const std::string& fields) {
+    const std::string image = R"({"prompt": "a", "init_images": ["iVBO\nRw0K\r\n"])";
+    return *parse_img2img(parse_body(image + fields + "}"), {}).edit;
+  };
+  for (const char* number : {"1", "1.0", R"("1")", R"("1.0")", "true"}) {
+    const EditWanted edit = read(std::string(R"(, "mask": "iVBO", "inpainting_mask_invert": )") + number);
+    EXPECT_EQ(edit.form, MaskForm::black) << number;
+  }
+  for (const char* number : {"1", "1.0", R"("1")", R"("1.0")"}) {
+    const EditWanted edit =
+        read(std::string(R"(, "keep_rows": )") + number + R"(, "resize_mode": )" + number);
+    EXPECT_EQ(edit.part.rows, 1) << number;
+    EXPECT_EQ(edit.fit, Fit::crop) << number;
+  }
+  EXPECT_EQ(read(R"(, "keep_rows": 1)").image, "\x89PNG\r\n");
+  EXPECT_EQ(read(R"(, "region": [16.0, 0.0, 16.0, 32])").part.region->x, 16);
+  const EditWanted empty =
+      read(R"(, "keep_rows": 1, "mask": "", "region": "", "keep_tokens": "", "behind": "",
+                                   "pick": "", "candidates": "", "resize_mode": "", "inpainting_mask_invert": "")");
+  EXPECT_EQ(empty.form, MaskForm::white);
+  EXPECT_FALSE(empty.part.region || empty.part.tokens || empty.how);
+  for (const char* value : {R"("yes")", "[]", "{}", "1.5", R"("1.5")", "4", "-1"}) {
+    for (const char* key : {"inpainting_mask_invert", "resize_mode"}) {
+      const std::string field = std::string(R"(, "keep_rows": 1, ")") + key + "\": " + value;
+      EXPECT_THROW(read(field), HttpError) << field;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lamplighter

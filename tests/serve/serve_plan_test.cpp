@@ -36,6 +36,19 @@ TEST(ServePlanTest, ImagesOfARequestHaveSeedsInARow) {
   EXPECT_EQ(requests[2].seed, 1U);
 }
 
+TEST(ServePlanTest, OneSideIsEnough) {
+  const auto warnings = [](const std::string& body) {
+    PlannedRequests plan = plan_requests(parse(body), captions(), {}, {});
+    EXPECT_EQ(plan.requests.front().width, 256) << body;
+    EXPECT_EQ(plan.requests.front().height, 256) << body;
+    return plan.warnings;
+  };
+  EXPECT_TRUE(warnings(R"({"prompt": "a", "width": 256})").empty());
+  EXPECT_TRUE(warnings(R"({"prompt": "a", "height": 256})").empty());
+  EXPECT_EQ(warnings(R"({"prompt": "a", "height": 255})").size(), 1U);
+  EXPECT_EQ(warnings(R"({"prompt": "a", "width": 256, "height": 512})").size(), 1U);
+}
+
 TEST(ServePlanTest, WhatABundleCannotGenerateIsRefused) {
   const auto refuses = [](const std::string& body, const RequestRules& rules = {}) {
     try {

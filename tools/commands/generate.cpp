@@ -265,7 +265,8 @@ void add_generate(CLI::App& app) {
        {"the lower half of a PNG image anew, for a bundle with an image encoder",
         "lamplighter generate -m bundle -p \"a tent at dawn\" --from tent.png --keep-rows 8 -o dawn.png"},
        {"a part of an image anew, the likeliest of eight beside what follows it",
-        "lamplighter generate -p \"a red tent at night\" --from tent.json --region 96,96,64,64 --candidates "
+        "lamplighter generate -p \"a red tent at night\" --from tent.json --region 80,112,160,112 "
+        "--candidates "
         "8 "
         "-o red.png"},
        {"an image with the settings of another one, but other guidance",

@@ -46,10 +46,8 @@ void add_help(CLI::App& app) {
   CLI::App* command = add_other(app, "help", "Print the help of the program, or of a command");
   std::vector<std::string> names;
   for (const CLI::App* one : commands_of(app)) names.push_back(one->get_name());
-  with_choices(
-      *command,
-      command->add_option("command", *topic, "The command that --help would follow")->type_name("COMMAND"),
-      names);
+  with_choices(*command,
+               command->add_option("command", *topic, "The command to explain")->type_name("COMMAND"), names);
   add_examples(*command, {{"the common options of a command", "lamplighter help generate"}});
   command->callback([&app, topic] { print(topic->empty() ? help_of_all(app) : help_of(app, *topic)); });
 }

@@ -72,7 +72,7 @@ void ServeFlags::add(CLI::App& command) {
          command.add_option("--api-key", key,
                             "File with the key that clients must send; or the key itself (" +
                                 std::to_string(kLeastKey) +
-                                " characters or more, none is /), which other users of this machine can see, "
+                                " characters or more, without /), which other users of this machine can see, "
                                 "unlike that in the variable " +
                                 kKeyVariable))
       ->type_name("KEY|FILE")

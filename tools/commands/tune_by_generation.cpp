@@ -80,8 +80,7 @@ Tuned tune_by_generation(const TuneFlags& flags, const Manifest& manifest,
   tuned.speedup = best->speedup;
   tuned.lines = lines_of(all, words);
   tuned.words = best->method + ": " + with_interval(best->acceptance_length) + " tokens a cycle, " +
-                with_interval(best->speedup) + " times as fast as ar [95 %], from " +
-                counted(requests.size(), "image");
+                times_as_fast_as_ar(best->speedup) + ", from " + counted(requests.size(), "image");
   return tuned;
 }
 

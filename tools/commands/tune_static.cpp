@@ -190,9 +190,9 @@ Tuned tune_static_tree(const TuneFlags& flags, const Manifest& manifest, const P
           about(tuning, flags, manifest),
           tuning.speedup(),
           {},
-          "tree of " + counted(tree.drafted(), "node") + ", depth " + std::to_string(tree.max_depth()) +
-              ": " + with_interval(tuning.tokens()) + " tokens a cycle expected, " +
-              with_interval(tuning.speedup()) + " times as fast as ar [95 %], from " +
+          "tree of " + counted(tree.drafted(), "drafted node") + ", depth " +
+              std::to_string(tree.max_depth()) + ": " + with_interval(tuning.tokens()) +
+              " tokens a cycle expected, " + times_as_fast_as_ar(tuning.speedup()) + ", from " +
               counted(tuning.cycles, "cycle")};
 }
 

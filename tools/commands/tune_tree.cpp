@@ -249,7 +249,7 @@ void add_tune_tree(CLI::App& app) {
       ->type_name("NAME")
       ->capture_default_str();
   with_choices(*command, command->get_option("--method"), method_names(true));
-  common(*command, command->add_option("--max-nodes", flags->max_nodes, "Most drafted nodes"))
+  common(*command, command->add_option("--max-nodes", flags->max_nodes, "Largest number of drafted nodes"))
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--max-depth", flags->max_depth, "Greatest depth of a tree")

@@ -1,5 +1,6 @@
 #include "tools/serve/http.h"
 
+#include "serve/http/request.h"
 #include "tools/serve/routes.h"
 
 namespace lamplighter::cli {
@@ -16,8 +17,7 @@ HttpServerOptions server_options(const Service& service, const HttpOptions& opti
 }  // namespace
 
 std::string HttpOptions::authority(int bound_port) const {
-  const bool v6 = host.find(':') != std::string::npos;
-  return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(bound_port);
+  return authority_of(host, bound_port);
 }
 
 Http::Http(Service& service, const HttpOptions& options, Terminal& terminal)

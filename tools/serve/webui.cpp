@@ -5,6 +5,7 @@
 #include "image/png_chunks.h"
 #include "pipeline/metadata/metadata.h"
 #include "pipeline/output/partial_image.h"
+#include "serve/fields.h"
 #include "tools/serve/routes.h"
 
 // The web UI's API for text to image.
@@ -160,16 +161,13 @@ void Routes::progress(const HttpRequest& asked, HttpResponse& response) {
 void Routes::png_info(const HttpRequest& asked, HttpResponse& response) {
   const std::lock_guard lock(decoding_);
   const Json body = parse_body(asked.body);
-  if (!body.is_object() || !body.contains("image") || !body["image"].is_string())
-    throw HttpError(400, "invalid_value", "image: expected a PNG file in base64");
-  const std::string& text = body["image"].get_ref<const std::string&>();
-  const bool is_url = text.rfind("data:", 0) == 0;
-  const auto bytes = decode_base64(std::string_view(text).substr(is_url ? text.find(',') + 1 : 0));
-  if (!bytes || bytes->rfind(kPngSignature, 0) != 0)
+  const std::string bytes = with_http_errors(
+      [&] { return read_base64_png(body.is_object() ? body.value("image", Json()) : Json(), "image"); });
+  if (bytes.rfind(kPngSignature, 0) != 0)
     throw HttpError(400, "invalid_value", "image: expected a PNG file in base64");
   std::string info;
   Json items = Json::object();
-  for (const auto& [key, value] : parse_png_text(*bytes, "image", options.body_bytes)) {
+  for (const auto& [key, value] : parse_png_text(bytes, "image", options.body_bytes)) {
     items[key] = value;
     if (key == "parameters") info = value;
   }

@@ -10,14 +10,9 @@ namespace {
 
 constexpr auto kNone = std::string_view::npos;
 
-std::string_view trimmed_line(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r");
-  return begin == kNone ? std::string_view() : text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
-}
-
 // The cells between bars. Bars at both ends of a line belong to no cell.
 std::vector<std::string> cells_of(std::string_view line) {
-  line = trimmed_line(line);
+  line = trimmed(line);
   if (!line.empty() && line.front() == '|') line.remove_prefix(1);
   const bool is_closed =
       !line.empty() && line.back() == '|' && (line.size() < 2 || line[line.size() - 2] != '\\');
@@ -32,19 +27,18 @@ std::vector<std::string> cells_of(std::string_view line) {
       cells.back() += line[at];
     }
   }
-  for (std::string& cell : cells) cell = std::string(trimmed_line(cell));
+  for (std::string& cell : cells) cell = std::string(trimmed(cell));
   return cells;
 }
 
 // "**Prompt**" and "`prompt`" name the column "prompt".
 void remove_emphasis(std::string& cell) {
-  const std::size_t begin = cell.find_first_not_of("*_`");
-  cell = begin == kNone ? "" : cell.substr(begin, cell.find_last_not_of("*_`") + 1 - begin);
+  cell = std::string(trimmed(cell, "*_`"));
 }
 
 // The columns of a line between rows.
 std::size_t columns_of_rule(std::string_view line) {
-  line = trimmed_line(line);
+  line = trimmed(line);
   const auto is_end = [](char c) { return c == '|' || c == '+'; };
   const auto ends = std::count_if(line.begin(), line.end(), is_end);
   return static_cast<std::size_t>(ends + 1 - (is_end(line.front()) ? 1 : 0) - (is_end(line.back()) ? 1 : 0));
@@ -52,7 +46,7 @@ std::size_t columns_of_rule(std::string_view line) {
 
 // "(2 rows)".
 bool is_count(std::string_view line) {
-  line = trimmed_line(line);
+  line = trimmed(line);
   if (line.empty() || line.front() != '(') return false;
   const std::size_t end = line.find_first_not_of("0123456789", 1);
   return end != kNone && end > 1 && (line.substr(end) == " rows)" || line.substr(end) == " row)");
@@ -61,7 +55,7 @@ bool is_count(std::string_view line) {
 }  // namespace
 
 bool is_rule(std::string_view line) {
-  line = trimmed_line(line);
+  line = trimmed(line);
   return line.find_first_not_of("-=+|: \t") == kNone && line.find_first_of("-=") != kNone &&
          line.find_first_of("|+") != kNone;
 }
@@ -78,7 +72,7 @@ bool begins_grid(std::string_view text) {
 std::vector<Row> grid_rows(std::string_view text) {
   std::vector<Row> rows;
   for_each_line(text, [&](std::string_view line, std::size_t number) {
-    if (number == 2 || trimmed_line(line).front() == '#' || is_count(line)) return;
+    if (number == 2 || trimmed(line).front() == '#' || is_count(line)) return;
     Row row;
     row.number = number;
     row.cells = cells_of(line);

@@ -10,11 +10,6 @@ namespace {
 
 constexpr auto kNone = std::string_view::npos;
 
-std::string_view trimmed(std::string_view cell) {
-  const std::size_t begin = cell.find_first_not_of(' ');
-  return begin == kNone ? std::string_view() : cell.substr(begin, cell.find_last_not_of(' ') + 1 - begin);
-}
-
 }  // namespace
 
 bool Rows::next(Row& row, std::size_t columns) {
@@ -89,7 +84,7 @@ void Rows::read(Row& row, bool over_lines) {
       cell = text_.substr(at_, end - at_);
       const bool ends_line = end >= text_.size() || text_[end] == '\n';
       if (ends_line && !cell.empty() && cell.back() == '\r') cell.pop_back();
-      if (separator_ == '|') cell = std::string(trimmed(cell));
+      if (separator_ == '|') cell = std::string(trimmed(cell, " "));
     } else if (end < text_.size() && text_[end] == '\r') {
       ++end;
     }

@@ -96,6 +96,15 @@ void check_archive(const std::string& path, const std::string& role) {
   }
 }
 
+// What makes weights smaller that do not fit.
+std::string smaller_weights(const ModuleEntry& entry, const std::string& role, bool widened) {
+  if (widened) return "dtype bf16 takes half of it";
+  const int bits = stored_bits(entry);
+  if (role != "target" || bits == 4) return "they need more memory than there is";
+  const std::string smaller = entry.dtype == "float32" ? "bf16" : bits == 16 ? "int8 or int4" : "int4";
+  return "a bundle exported with --dtype " + smaller + " is smaller";
+}
+
 // Weights are read in their stored type and then cast one by one.
 void require_room(const std::string& path, const ModuleEntry& entry, const std::string& role,
                   const Placement& placement) {
@@ -104,10 +113,10 @@ void require_room(const std::string& path, const ModuleEntry& entry, const std::
   if (failed) return;  // the check of the archive has a better message
   const bool widened = placement.dtype == c10::kFloat && entry.dtype != "float32";
   const std::string less =
-      "dtype bf16 takes half of it" +
+      smaller_weights(entry, role, widened) +
       std::string(placement.device.is_cuda() ? ", and device cpu uses other memory" : "");
   require_memory(placement.device, static_cast<std::int64_t>(stored) * (widened ? 2 : 1), 1,
-                 "the weights of " + role + " in " + dtype_name(placement), widened ? less : "");
+                 "the weights of " + role + " in " + dtype_name(placement), less);
 }
 
 // Profiling would recompile a graph for every new tree size, which costs seconds; our operators leave nothing

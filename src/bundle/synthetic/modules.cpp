@@ -10,6 +10,7 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/jit/api/module.h>
 
 #include <algorithm>
@@ -84,6 +85,12 @@ at::Tensor rotary_table(const SyntheticShape& shape, std::int64_t prefix, std::i
   return at::cat({at::zeros({prefix, half, 2}), cells, at::zeros({after, half, 2})});
 }
 
+// Rotations that leave queries and keys as they are.
+at::Tensor no_rotation(const SyntheticShape& shape) {
+  const at::Tensor ones = at::ones({shape.prompt_length + shape.grid().length(), shape.head_dim / 2});
+  return at::stack({ones, at::zeros_like(ones)}, -1);
+}
+
 // Adds numbers, truth values and modules that the methods read.
 void set(torch::jit::Module& module, const std::vector<std::pair<const char*, c10::IValue>>& attributes) {
   for (const auto& [name, value] : attributes) module.register_attribute(name, value.type(), value);
@@ -147,6 +154,27 @@ void fill_head(torch::jit::Module& module, const SyntheticShape& shape, Weights&
   module.register_buffer("head_bias", weights.zeros(shape.vocabulary));
 }
 
+// What models/llamagen or models/tar keeps to make rows of a prompt's features.
+void fill_condition(torch::jit::Module& module, const SyntheticShape& shape, Weights& weights) {
+  set(module, {{"dim", shape.hidden}});
+  if (shape.learned_positions) {
+    set(module, {{"last_place", shape.places() - 1}});
+    module.register_buffer("condition", weights.matrix(shape.hidden, shape.prompt_features));
+    module.register_buffer("condition_bias", weights.zeros(shape.hidden));
+    module.register_buffer("places", weights.table(shape.places(), shape.hidden));
+    return;
+  }
+  set(module, {{"length", shape.prompt_length}});
+  module.register_buffer("fc1", weights.matrix(shape.hidden, shape.prompt_features));
+  module.register_buffer("fc2", weights.matrix(shape.hidden, shape.hidden));
+  module.register_buffer("null_features", weights.table(shape.prompt_length, shape.prompt_features));
+}
+
+at::Tensor target_rotations(const SyntheticShape& shape) {
+  if (shape.chameleon) return line_table(shape);
+  return shape.learned_positions ? no_rotation(shape) : rotary_table(shape, shape.prompt_length, 0);
+}
+
 torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
   torch::jit::Module module("SyntheticTarget");
   std::vector<c10::IValue> layers;
@@ -161,17 +189,12 @@ torch::jit::Module make_target(const SyntheticShape& shape, Weights& weights) {
   module.register_buffer("last_norm", weights.ones(0));
   module.register_buffer("embedding", weights.table(shape.ids(), shape.hidden));
   fill_head(module, shape, weights);
-  module.register_buffer("rotary",
-                         shape.chameleon ? line_table(shape) : rotary_table(shape, shape.prompt_length, 0));
-  if (!shape.chameleon) {
-    set(module, {{"dim", shape.hidden}, {"length", shape.prompt_length}});
-    module.register_buffer("fc1", weights.matrix(shape.hidden, shape.prompt_features));
-    module.register_buffer("fc2", weights.matrix(shape.hidden, shape.hidden));
-    module.register_buffer("null_features", weights.table(shape.prompt_length, shape.prompt_features));
-  }
-  define_target(module, !shape.chameleon       ? TargetText::llamagen
-                        : shape.head_width > 0 ? TargetText::two_layers
-                                               : TargetText::tokens);
+  module.register_buffer("rotary", target_rotations(shape));
+  if (!shape.chameleon) fill_condition(module, shape, weights);
+  define_target(module, shape.learned_positions ? TargetText::tar
+                        : !shape.chameleon      ? TargetText::llamagen
+                        : shape.head_width > 0  ? TargetText::two_layers
+                                                : TargetText::tokens);
   return module;
 }
 

@@ -100,6 +100,7 @@ void define_layer(torch::jit::Module& module) {
 void define_target(torch::jit::Module& module, TargetText text) {
   Functions methods;
   if (text == TargetText::llamagen) methods = functions_of(model_sources::kLlamaGen, "TargetModule");
+  if (text == TargetText::tar) methods = functions_of(model_sources::kTar, "TargetModule");
   if (text == TargetText::two_layers) methods = two_layer_head();
   methods.merge(functions_of(model_sources::kDecoder, "Decoder"));  // keeps what the subclass overrides
   define(module, methods);

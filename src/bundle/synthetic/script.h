@@ -12,9 +12,10 @@ namespace lamplighter {
 void define_layer(torch::jit::Module& module);  // of a target, whose `layers` is a tuple, or of a drafter
 enum class TargetText {
   llamagen,
+  tar,
   tokens,
   two_layers
-};  // prompts of text features, of tokens, a head of two layers
+};  // prompts of text features, of codes' features, of tokens, a head of two layers
 void define_target(torch::jit::Module& module, TargetText text);
 void define_drafter(torch::jit::Module& module, bool two_layers);  // of the target's head, which it shares
 

@@ -119,6 +119,28 @@ SyntheticShape tar() {
   return shape;
 }
 
+// The same with seven billion.
+SyntheticShape tar_7b() {
+  SyntheticShape shape = tar();
+  shape.name = "tar-7b-378";
+  shape.layers = shape.heads = 28;
+  shape.kv_heads = 4;
+  shape.hidden = 3584;
+  shape.ffn = 18944;
+  return shape;
+}
+
+// Tar's de-tokenizer: LlamaGen with 30 layers behind the features of 27 x 27 codes.
+SyntheticShape tar_decoder(const char* name, int grid) {
+  SyntheticShape shape = llamagen(name, 30, 20, 3584, grid);
+  shape.learned_positions = true;
+  shape.prompt_length = 729;
+  shape.prompt_features = 1152;
+  shape.sampling.cfg_scale = 4;
+  shape.sampling.top_k = 0;
+  return shape;
+}
+
 // Emu3-Gen (Wang et al. 2024): 720 x 720 pixels; the row end's id here is the last one of the vocabulary. Its
 // negative prompt is as long as a caption of usual length.
 SyntheticShape emu3() {
@@ -184,8 +206,19 @@ const std::vector<SyntheticShape>& published() {
                                                   emu3(),
                                                   emu35(),
                                                   glm_image(),
-                                                  tar()};
+                                                  tar(),
+                                                  tar_7b(),
+                                                  tar_decoder("tar-decoder-256", 16),
+                                                  tar_decoder("tar-decoder-512", 32),
+                                                  tar_decoder("tar-decoder-1024", 64)};
   return shapes;
+}
+
+// Numbers of what makes rows of a prompt's features, learned positions included.
+std::int64_t condition_numbers(const SyntheticShape& shape) {
+  if (shape.chameleon) return 0;
+  if (shape.learned_positions) return shape.hidden * (shape.prompt_features + 1 + shape.places());
+  return (shape.hidden + shape.prompt_length) * shape.prompt_features + shape.hidden * shape.hidden;
 }
 
 // Numbers of the head's weights.
@@ -237,9 +270,7 @@ std::int64_t weight_bytes(const SyntheticShape& shape, c10::ScalarType dtype) {
   const std::int64_t bias = shape.qkv_bias ? width + 2 * kv_width : 0;
   const std::int64_t block = shape.hidden * (2 * width + 2 * kv_width + 3 * shape.ffn) + bias;
   const std::int64_t table = shape.hidden * shape.ids();
-  std::int64_t numbers = shape.layers * block + table + head_numbers(shape);
-  if (!shape.chameleon)
-    numbers += (shape.hidden + shape.prompt_length) * shape.prompt_features + shape.hidden * shape.hidden;
+  std::int64_t numbers = shape.layers * block + table + head_numbers(shape) + condition_numbers(shape);
   if (shape.drafter) numbers += block + table + head_numbers(shape) + 2 * shape.hidden * shape.hidden;
   return numbers * static_cast<std::int64_t>(c10::elementSize(dtype));
 }

@@ -19,7 +19,8 @@ namespace lamplighter {
 // Qwen2: biases of queries, keys and values in place of the norms. With `llama` it is Emu3 (Wang et al.
 // 2024), which has neither. With `branch_norms` besides `qkv_bias` it is GLM-Image (Z.ai 2026), a GLM-4,
 // whose images follow a preview. With `llama` and `head_rms` it is Emu3.5 (BAAI 2025): an RMSNorm of query
-// and key heads.
+// and key heads. With `learned_positions` it is LlamaGen as Tar's de-tokenizer: they replace the rotations,
+// and prompts are features of codes.
 struct SyntheticShape {
   std::string name = "toy";
   bool chameleon = false;
@@ -27,6 +28,7 @@ struct SyntheticShape {
   std::int64_t embedding = 0;   // ids of the embedding; 0: the codes and the row end
   std::int64_t first_image_id = 0;
   bool qkv_bias = false, llama = false, branch_norms = false, head_rms = false;
+  bool learned_positions = false;
   std::int64_t head_width = 0;  // between the layers of the head; 0: it is one product
   std::int64_t hidden = 16, layers = 2, heads = 2, kv_heads = 2, head_dim = 8, ffn = 32;
   std::int64_t prompt_length = 3, prompt_features = 8;
@@ -41,6 +43,8 @@ struct SyntheticShape {
   std::uint64_t seed = 1;     // of the weights
 
   std::int64_t row_end() const { return first_image_id + vocabulary; }  // the id
+  // Rows of the learned positions: the last code is never read.
+  std::int64_t places() const { return prompt_length + grid().length() - 1; }
   // Ids of the embedding.
   std::int64_t ids() const { return embedding > 0 ? embedding : row_end() + (row_ends ? 1 : 0); }
   bool has_head_norms() const { return chameleon && head_width == 0 && !qkv_bias && !llama; }
@@ -49,7 +53,7 @@ struct SyntheticShape {
 
 // The shapes of published models: llamagen-l-256, llamagen-xl-256, llamagen-xl-512, anole-512, lumina-768,
 // lumina2-768, janus-pro-1b, janus-pro-7b, simplear-0.5b-1024, emu3-720, emu3.5-1168, glm-image-1024,
-// tar-1.5b-378.
+// tar-1.5b-378, tar-7b-378, tar-decoder-256, tar-decoder-512, tar-decoder-1024.
 std::vector<std::string> synthetic_names();
 // One of them, or with `layers` its first ones. Throws Error(ExitCode::usage) that lists them.
 SyntheticShape synthetic_shape(const std::string& name, std::optional<std::int64_t> layers = std::nullopt);

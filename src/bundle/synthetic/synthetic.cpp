@@ -23,7 +23,7 @@ Manifest synthetic_manifest(const SyntheticShape& shape, c10::ScalarType dtype) 
   PromptEntry& prompt = manifest.prompt.emplace();
   prompt.kind = shape.chameleon ? "tokens" : "text_features";
   prompt.length = shape.prompt_length;
-  prompt.align = shape.chameleon ? "start" : "end";
+  prompt.align = shape.chameleon || shape.learned_positions ? "start" : "end";
   prompt.features = shape.chameleon ? 0 : shape.prompt_features;
   if (shape.chameleon) prompt.unconditional.assign(static_cast<std::size_t>(shape.unconditional_length), 0);
   manifest.tokens.vocabulary = shape.ids();

@@ -61,20 +61,20 @@ std::vector<std::string> continuous_rules() {
 
 // Numbers of cspd come from the paper and the official code.
 std::vector<MethodOption> continuous_options() {
-  return {
-      row("steps", "steps", "Steps", kContinuous, "N",
-          "Target passes per image (ar; cspd with rule official)", &M::steps, reads_steps, range(1),
-          {"64 (ar), the tokens of the image (cspd)", usual_steps}, steps_of, "rule"),
-      row("prefill_ratio", "prefill", "Prefill ratio", kContinuous, "X",
-          "Share of the tokens that the target generates before drafting begins (cspd)", &M::prefill_ratio,
-          drafts, range(0, 1), {"0.05, 0.15 with rule official", usual_prefill}),
-      row("gamma", "gamma", "Gamma", kContinuous, "N", "Tokens drafted in a cycle (cspd)", &M::gamma, drafts,
-          range(1, 4096), fixed(std::int64_t{4})),
-      row("cap", "cap", "Cap", kContinuous, "N", "Most tries to sample the residual after a rejection (cspd)",
-          &M::cap, drafts, range(1, 1e6), {"1000, 100 with rule official", usual_cap}, caps_of),
-      row("last_noise", "last-noise", "Last noise", kContinuous, "NAME",
-          "on or off: whether the last denoising step adds noise, as it does in cspd (ar)", &M::last_noise,
-          drafts_nothing, choices({"on", "off"}), fixed("off"))};
+  return {row("steps", "steps", "Steps", kContinuous, "N",
+              "Target passes per image (ar; cspd with rule official)", &M::steps, reads_steps, range(1),
+              {"64 (ar), the tokens of the image (cspd)", usual_steps}, steps_of, "rule"),
+          row("prefill_ratio", "prefill", "Prefill ratio", kContinuous, "X",
+              "Share of the tokens that the target generates before drafting begins (cspd)",
+              &M::prefill_ratio, drafts, range(0, 1), {"0.05, 0.15 with rule official", usual_prefill}),
+          row("gamma", "gamma", "Gamma", kContinuous, "N", "Tokens drafted in a cycle (cspd)", &M::gamma,
+              drafts, range(1, 4096), fixed(std::int64_t{4})),
+          row("cap", "cap", "Cap", kContinuous, "N",
+              "Largest number of tries to sample the residual after a rejection (cspd)", &M::cap, drafts,
+              range(1, 1e6), {"1000, 100 with rule official", usual_cap}, caps_of),
+          row("last_noise", "last-noise", "Last noise", kContinuous, "NAME",
+              "on or off: whether the last denoising step adds noise, as it does in cspd (ar)",
+              &M::last_noise, drafts_nothing, choices({"on", "off"}), fixed("off"))};
 }
 
 }  // namespace lamplighter

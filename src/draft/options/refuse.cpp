@@ -84,7 +84,7 @@ void refuse_unread(const MethodContext& run, const MethodOption& option) {
   if (!readers.empty()) refuse_for("method", readers, run.options.method);
   refuse(std::string(option.key) + " is read for tokens that are " +
          (run.continuous ? "codes" : "continuous") + "; this run uses model " + run.manifest->name +
-         ", whose tokens are " + (run.continuous ? "continuous" : "codes"));
+         ", whose tokens are " + (run.continuous ? "continuous" : "codes") + "; leave it out");
 }
 
 }  // namespace lamplighter

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "draft/options/tables.h"
@@ -36,7 +37,9 @@ MethodOption option_of(const std::vector<Number>& numbers) {
   Limits limits{kAny, -kAny};
   for (const auto& [rule, option] : numbers) {
     const std::string name = std::string(" (") + rule->name + ")";
-    help += (help.empty() ? "" : "; ") + std::string(option->help) + name;
+    std::string meaning = option->help;
+    if (!help.empty()) meaning.front() = static_cast<char>(std::tolower(meaning.front()));
+    help += (help.empty() ? "" : "; ") + meaning + name;
     usual += (usual.empty() ? "" : ", ") + number_text(option->usual) + (numbers.size() > 1 ? name : "");
     limits.least = std::min(limits.least, option->least);
     limits.most = std::max(limits.most, option->most);

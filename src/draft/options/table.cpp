@@ -222,8 +222,8 @@ std::vector<MethodOption> rows_of_trees() {
           "File with the table of neighbours (lantern, lantern++)", &M::neighbours, borrows, {},
           unset("the bundle's, or one computed from the codebook")),
       row("adapt", "adapt", "Adapt", kMethod, "NAME",
-          "neighbours: dynamic trees and windows are at most as large as their options say, by position in "
-          "the image: as large as what was accepted beside and above lets expect",
+          "neighbours: at each position of the image the size of a dynamic tree or window follows what was "
+          "accepted to the left and above; it is at most the size that the options give",
           &M::adapt, adapts, choices({"none", "neighbours"}), unset("none")),
       row("dynamic_depth", "depth", "Dynamic depth", kDynamic, "N",
           "Tree dynamic: expansions after the first", &M::dynamic_depth, has_dynamic_tree, range(1, nodes),

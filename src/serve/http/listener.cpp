@@ -12,6 +12,7 @@
 
 #include "base/message.h"
 #include "lamplighter/error.h"
+#include "serve/http/request.h"
 
 namespace lamplighter {
 namespace {
@@ -77,7 +78,7 @@ Listener listen_on(const std::string& host, int port) {
     throw Error(ExitCode::usage,
                 "--host: got " + quote(host) + ", expected a name or an address of this machine");
   }
-  throw Error(ExitCode::usage, "--port: cannot listen on " + host + ":" + std::to_string(port) +
+  throw Error(ExitCode::usage, "--port: cannot listen on " + authority_of(host, port) +
                                    ": another program uses the port, or this user may not");
 }
 

@@ -81,4 +81,9 @@ bool is_authority(std::string_view text) {
   return port.size() <= 5 && port.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+std::string authority_of(const std::string& host, int port) {
+  const bool has_colons = host.find(':') != std::string::npos;
+  return (has_colons ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
 }  // namespace lamplighter

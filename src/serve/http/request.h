@@ -50,4 +50,7 @@ std::string lower_case(std::string_view text);
 // reads "localhost:80@other" as the host "other".
 bool is_authority(std::string_view text);
 
+// HOST:PORT, or [HOST]:PORT for an address with colons.
+std::string authority_of(const std::string& host, int port);
+
 }  // namespace lamplighter

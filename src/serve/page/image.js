@@ -45,7 +45,7 @@ export class ImageView {
   // one keeps a part. say: shows a message.
   constructor(request, {columns, rows}, {onColours, onContinue, say}) {
     Object.assign(this, {request, columns, rows, spans: generated(request, {columns, rows}), onColours, say, time: 0, committed: [],
-      moments: [], inOrder: true, coloured: false, painted: false, done: null, blob: null, coloursWanted: false, most: 1});
+      moments: [], inOrder: true, coloured: false, shown: 0, done: null, blob: null, coloursWanted: false, most: 1});
     const [width, height] = request.size.split('x').map(Number);
     this.words = request.prompt ?? 'class ' + request.class;
     this.canvas = element('canvas', {width, height, role: 'img', 'aria-label': 'The image while it grows: ' + this.words});
@@ -128,9 +128,11 @@ export class ImageView {
       this.paintPasses(this.committed, this.mostCommitted());
       this.onColours();
     } else if (kind === 'partial_image') {
+      const {rows} = this.moments.at(-1);
       const part = await createImageBitmap(blobOf(event.b64_json));
-      if (!this.done) this.canvas.getContext('2d').drawImage(part, 0, 0, this.canvas.width, this.canvas.height);
-      this.painted = true;
+      if (this.done) return;
+      this.shown = rows;
+      this.paintUpTo(rows, part);
     } else if (kind === 'completed') {
       const {b64_json, ...facts} = event;
       await this.finish(facts, blobOf(b64_json));
@@ -154,14 +156,13 @@ export class ImageView {
     this.paintPasses(this.committed, this.mostCommitted());
     this.showColours(false);
   }
-  // Nothing more comes. False where nothing has come that could be shown.
+  // Nothing more comes. False where nothing has come that could be shown: tokens may have come for more rows than are shown.
   end() {
     if (this.done) return true;
-    const rows = this.moments.at(-1)?.rows ?? 0;
-    this.facts.textContent = rows ? `incomplete: ${rows} of ${this.rows} rows` : 'incomplete';
+    this.facts.textContent = this.shown ? `incomplete: ${this.shown} of ${this.rows} rows` : 'incomplete';
     this.canvas.setAttribute('aria-label', 'An image that is not complete: ' + this.words);
     this.showColours(false);
-    return this.painted;
+    return this.shown > 0;
   }
   tick(time) {
     if (!this.done) this.clock.textContent = seconds(time);

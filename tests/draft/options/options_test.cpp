@@ -128,7 +128,8 @@ TEST(MethodOptionTable, NumbersOfRulesAreOptions) {
     }
   }
   const MethodOption& delta = find_option("delta", "here");
-  EXPECT_EQ(delta.help, "Most probability that neighbours may lend (lantern); Scale of the weights (cool)");
+  EXPECT_EQ(delta.help,
+            "Largest probability that neighbours may lend (lantern); scale of the weights (cool)");
   EXPECT_EQ(delta.usual.words, "0.05 (lantern), 4 (cool)");
   EXPECT_THAT(find_option("nu", "here").help, EndsWith("(cool)"));
   EXPECT_EQ(find_option("nu", "here").usual.words, "0.7");

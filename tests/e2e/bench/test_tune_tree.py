@@ -45,7 +45,8 @@ def test_tune_tree_keeps_a_tree_that_was_tuned_before(
     shutil.copytree(drafter_bundle, bundle)
     # Without captions it uses its own.
     words = ("tune-tree", "--bundle", bundle, "-b", 5, "--max-nodes", 1, "--rounds", 1)
-    ran(*words, model=None)
+    first = ran(*words, model=None).stderr
+    assert "tree of 1 drafted node, depth 1: " in first and ": 95 %], from " in first
     tree = (bundle / "tree-cpu.json").read_bytes()
     again = cli(*words, model=None)
     assert (
@@ -64,6 +65,9 @@ def test_tune_tree_finds_a_window(
     assert tree == json.loads((tmp_path / "window.json").read_text())
     length = len(tree["paths"])
     assert tree["paths"] == [[0] * depth for depth in range(1, length + 1)] and length <= 3
+    assert ": 95 %], from 1 image\n" in result.stderr
+    once = ran(*words, "--rounds", 1, "--json", model=tiny_bundle)
+    assert " times as fast as ar, from 1 image\n" in once.stderr, "one sample has no interval"
     windows = tree["about"]["candidates"]
     assert [window["method"] for window in windows[1:]] == [
         f"sjd:init=above:tree=chain-{n}" for n in (1, 2, 3)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,3 +114,31 @@ def test_caches_of_other_dtypes_are_refused(
     words = ("generate", "--class", 3, "--cache-dtype", "int4", "-o", tmp_path / "x.png")
     message = refused(2, *words, model=stored("bf16"))
     assert "--cache-dtype: got 'int4', expected auto" in message and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("stored_as", "used_as", "hint"),
+    [
+        ("bf16", "bf16", "a bundle exported with --dtype int8 or int4 is smaller"),
+        ("bf16", "fp32", "dtype bf16 takes half of it"),
+        ("int8", "int8", "a bundle exported with --dtype int4 is smaller"),
+        ("int4", "int4", "they need more memory than there is"),
+    ],
+)
+def test_weights_that_cannot_fit_are_refused_before_they_are_read(
+    refused: Refused, stored: Callable[[str], Path], tmp_path: Path, stored_as: str, used_as: str, hint: str
+) -> None:  # fmt: skip
+    """An archive of four terabytes, most of them a hole of the file."""
+    bundle = tmp_path / "large"
+    shutil.copytree(stored(stored_as), bundle)
+    target = bundle / "target.pt"
+    with zipfile.ZipFile(target, "a") as archive:
+        archive.start_dir += 1 << 42
+        archive.comment = b"large"  # the table of contents is written again, behind the hole
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["files"]["target.pt"]["bytes"] = target.stat().st_size
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    words = ("--class", 1, "-o", "x.png", "--skip-checksums", "--dtype", used_as)
+    message = refused(6, "generate", *words, model=bundle)
+    needed = "8.00 TiB" if used_as == "fp32" else "4.00 TiB"
+    assert f"the weights of target in {used_as} need {needed}" in message and hint in message

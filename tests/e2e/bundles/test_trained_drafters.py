@@ -1,4 +1,4 @@
-"""Janus-Pro, Lumina-mGPT 2.0, SimpleAR, Emu3, Emu3.5, GLM-Image and Tar with drafters of all trainers."""
+"""Janus-Pro, Lumina-mGPT 2.0, SimpleAR, Emu3, Emu3.5, GLM-Image and both of Tar with drafters of all trainers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from models.eagle import data
 from models.eagle import train as eagle
 from models.eagle.recipes import RECIPES
 from models.heads import train as heads
+from models.heads import train_refiner
 from tests.e2e import families
 from tests.e2e.bundles import checks
 from tests.e2e.support import Cli
 
 CAPTIONS = ("a red boat", "Ein süßer Käfer, 35mm photo", "b")
+CODES = (" ".join(map(str, range(36))), "3 1 4 1 5 9 2 6 39", "7 7 0 7")  # of Tar's three scales
 # Drafters are trained for the first size.
 SIZES = {
     "janus": ((64, 64), (80, 48)),
@@ -27,7 +29,14 @@ SIZES = {
     "emu35": ((8, 12), (10, 4)),
     "glm_image": ((96, 64),),
     "tar": ((84, 84), (42, 42)),
+    "tar_decoder": ((8, 8),),
 }
+REFINED = (
+    "simplear",
+    "glm_image",
+    "tar",
+    "tar_decoder",
+)  # a head of one product, rows of codes alone
 GUESSERS: dict[str, tuple[str, ...]] = {
     "medusa": (),
     "mlp": (),
@@ -50,6 +59,11 @@ METHODS: tuple[tuple[object, ...], ...] = (
     ("flash", "--drafter", "flash-compressed", "--tree", "chain-3"),
     ("flash+sjd", "--drafter", "flash", "--tree", "chain-5"),
 )
+REFINE = ("refine", "--drafter", "refiner", "--tree", "chain-5")
+
+
+def captions_of(family: str) -> tuple[str, str, str]:
+    return CODES if family == "tar_decoder" else CAPTIONS
 
 
 def attach(bundle: Path, kind: str, name: str, file: Path) -> None:
@@ -61,11 +75,11 @@ def attach(bundle: Path, kind: str, name: str, file: Path) -> None:
         families.run_exporter(*words)
 
 
-def trained(bundle: Path, build: Path) -> None:
+def trained(bundle: Path, build: Path, family: str) -> None:
     """Attaches a drafter of every recipe and kind, each trained for a second."""
     folder = bundle.parent
     captions = folder / "captions.txt"
-    captions.write_text("\n".join(CAPTIONS * 5), encoding="utf-8")
+    captions.write_text("\n".join(captions_of(family) * 5), encoding="utf-8")
     words = ["--bundle", str(bundle), "--data", str(folder / "data"), "--minutes", "0.015"]
     words += ["--held-out", "4", "--batch", "4"]
     made = ("--bundle", bundle, "--captions", captions, "--out", folder / "data", "--build", build)
@@ -78,6 +92,11 @@ def trained(bundle: Path, build: Path) -> None:
         kind, file = name.partition("-")[0], folder / f"{name}.pt"
         assert heads.main([kind, *words, *more, "--heads", "3", "--out", str(file)]) == 0
         attach(bundle, kind, name, file)
+    if family in REFINED:
+        words = ["--bundle", bundle, "--captions", captions, "--minutes", "0.015", "--batch", "4"]
+        words += ["--inner", "8", "--build", build, "--out", folder / "refiner.pt"]
+        assert train_refiner.main([*map(str, words)]) == 0
+        attach(bundle, "refine", "refiner", folder / "refiner.pt")
 
 
 @pytest.fixture(scope="module", params=SIZES)
@@ -90,7 +109,7 @@ def bundle(family: str, tmp_path_factory: pytest.TempPathFactory, build_dir: Pat
     sizes = [f"{width}x{height}" for width, height in SIZES[family]]
     made: Path = getattr(families, family)(tmp_path_factory.mktemp(family), sizes)
     threads = torch.get_num_threads()
-    trained(made, build_dir)
+    trained(made, build_dir, family)
     torch.set_num_threads(threads)
     return made
 
@@ -99,18 +118,20 @@ def bundle(family: str, tmp_path_factory: pytest.TempPathFactory, build_dir: Pat
 def test_the_autoregressive_codes(
     cli: Cli, family: str, bundle: Path, tmp_path: Path, dtype: str
 ) -> None:
-    lines = checks.requests(SIZES[family], CAPTIONS, (5, 2, 1))
+    lines = checks.requests(SIZES[family], captions_of(family), (5, 2, 1))
     generate = partial(checks.generate_requests, cli, bundle, tmp_path, lines)
     # Families and precisions take turns: each method is checked in both.
     turn = (list(SIZES).index(family) + (dtype == "bf16")) % 2
-    expected = checks.check_lossless_methods(generate, dtype, METHODS[turn::2])
+    methods = (*METHODS[turn::2], *([REFINE] if family in REFINED else []))
+    expected = checks.check_lossless_methods(generate, dtype, methods)
     assert len({tuple(checks.tokens_of(image)) for image in expected}) == len(expected)
 
 
-def test_recorded_results(ran: Cli, bundle: Path) -> None:
+def test_recorded_results(ran: Cli, family: str, bundle: Path) -> None:
     result = ran("check", bundle, model=None)
     found = {line.split(":")[0] for line in result.stdout.splitlines() if ": ok, " in line}
     drafters = {*RECIPES, *GUESSERS, *(f"{name}-bf16" for name in BF16)}
+    drafters |= {"refiner"} if family in REFINED else set()
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert set(manifest["modules"]) | drafters <= found
     entries = manifest["drafters"]

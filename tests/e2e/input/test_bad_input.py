@@ -19,6 +19,13 @@ GENERATE = ("generate", "-p", "a")
     [
         ((), "no command"),
         (("paint",), "unknown command paint"),
+        (("-p", "a boat"), "no command given; -p is a flag of generate: lamplighter generate -p ..."),
+        (("-pboat",), "-p is a flag of generate"),
+        (("--seed=3",), "--seed is a flag of generate: lamplighter generate --seed ..."),
+        (("--port", 80), "--port is a flag of serve: lamplighter serve --port ..."),
+        (("--versoin",), "no command given before --versoin; did you mean --version?"),
+        (("a boat",), 'unknown command a boat; a caption stands behind -p: lamplighter generate -p "'),
+        (("bench", "--compare", "a.json"), "--compare: got 1 value, expected 2"),
         (("generat",), "did you mean generate"),
         ((*GENERATE, "--cfg-scal", 3), "did you mean --cfg-scale"),
         ((*GENERATE, "--frobnicate"), "unknown argument --frobnicate"),
@@ -35,7 +42,7 @@ GENERATE = ("generate", "-p", "a")
         ((*GENERATE, "--temperature", "warm"), "--temperature: got 'warm', expected a number"),
         ((*GENERATE, "--temperature", "nan"), "--temperature: got nan"),
         ((*GENERATE, "--temperature", "inf"), "--temperature: got inf"),
-        ((*GENERATE, "--temperature", -0.5), "--temperature"),
+        ((*GENERATE, "--temperature", -0.5), "--temperature: got -0.5, expected"),
         ((*GENERATE, "--cfg-scale", "nan"), "--cfg-scale"),
         ((*GENERATE, "--cfg-scale", -1), "--cfg-scale"),
         ((*GENERATE, "--top-p", 0), "--top-p"),
@@ -147,7 +154,10 @@ def test_prompt_files(refused: Refused, tmp_path: Path, content: str, words: str
 
 def test_instructions_that_do_not_exist(refused: Refused) -> None:
     words = refused(2, *GENERATE, "--device", "cpu", env={"LAMPLIGHTER_ISA": "sse9"})
-    assert "LAMPLIGHTER_ISA: got 'sse9', expected portable, avx2, avxvnni, avx512 or amx" in words
+    assert (
+        "LAMPLIGHTER_ISA: got 'sse9', expected portable, neon, avx2, avxvnni, avx512 or amx"
+        in words
+    )
 
 
 def test_prompt_file_that_cannot_be_read(refused: Refused, tmp_path: Path) -> None:

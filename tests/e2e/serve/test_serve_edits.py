@@ -45,6 +45,25 @@ def test_what_lies_below_a_line_is_generated_anew(
     assert "init_images" not in webui.json["parameters"]
 
 
+def test_an_image_may_be_its_own_mask(reader: Server) -> None:
+    """As in OpenAI's API: without a mask, what is clear in the image is generated anew."""
+    for box in ((0, 32, 64, 48), (16, 16, 48, 32)):
+        clear = colours(64, 48).convert("RGBA")
+        clear.paste((0, 0, 0, 0), box)
+        white, mask = Image.new("RGBA", (64, 48), "white"), Image.new("RGBA", (64, 48), "white")
+        white.alpha_composite(clear)
+        mask.paste((0, 0, 0, 0), box)
+        own = edit(reader, image=png(clear), n=2)
+        assert own.images == edit(reader, image=png(white), mask=png(mask), n=2).images
+        assert len(own.images) == 2 and any(
+            line.startswith("mask: ") for line in own.json["warnings"]
+        )
+    candidates = edit(reader, image=png(clear), candidates=3)
+    assert candidates.json["data"][0]["candidates"] == 3
+    rows = edit(reader, image=png(clear), keep_rows=1)
+    assert rows.images == edit(reader, image=png(white), keep_rows=1).images
+
+
 def test_masks_of_the_web_ui(reader: Server) -> None:
     """Inverted, with clear pixels, and in grey."""
     plain = img2img(reader, mask=png(white_below(32)))

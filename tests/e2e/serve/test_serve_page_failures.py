@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import pytest
@@ -10,6 +11,7 @@ from tests.e2e.browser import Browser
 from tests.e2e.serve.client import DEMO, Server, Start
 from tests.e2e.serve.page_actions import (
     DONE,
+    PAINTED,
     READY,
     count,
     fill,
@@ -82,6 +84,22 @@ def test_what_has_come_stays_when_the_server_stops(browser: Browser, start: Star
     assert words(browser, "#message") == "the server has stopped, or cannot be reached"
     assert count(browser, "figure") == 0
     assert not browser.value("document.querySelector('#empty').hidden")
+
+
+def test_incomplete_images_say_how_many_rows_they_show(browser: Browser, start: Start) -> None:
+    """Tokens may have come for more rows than the last image had; where none are, the page shows through."""
+    server = start("-t", 1, "--method", "ar", model=DEMO)
+    visit(browser, server)
+    set_value(browser, "#count", "3")
+    browser.click("#generate")
+    canvas = "figure canvas[role=img]"
+    browser.wait(f"document.querySelector('{canvas}') && {PAINTED.format(canvas, 0)} > 0")
+    server.process.send_signal(signal.SIGKILL)
+    server.process.wait()
+    browser.wait(DONE)
+    said = re.fullmatch("incomplete: ([0-9]+) of 16 rows", words(browser, "figure small"))
+    assert said and 1 <= int(said[1]) < 16
+    assert browser.value(PAINTED.format(canvas, 0)) == int(said[1]) * 16 * 256
 
 
 def test_a_prompt_is_text(browser: Browser, server: Server) -> None:

@@ -12,6 +12,11 @@
 
 namespace lamplighter::test {
 
+// Those that have kernels of every family.
+inline auto instruction_sets() {
+  return ::testing::Values(Isa::kPortable, Isa::kNeon, Isa::kAvx2, Isa::kAvx512);
+}
+
 // Tests over instruction set and dtype.
 using KernelCase = std::tuple<Isa, at::ScalarType>;
 
@@ -33,8 +38,7 @@ inline std::string case_name(const ::testing::TestParamInfo<KernelCase>& info) {
 }
 
 inline auto all_cases() {
-  return ::testing::Combine(::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
-                            ::testing::Values(at::kFloat, at::kBFloat16));
+  return ::testing::Combine(instruction_sets(), ::testing::Values(at::kFloat, at::kBFloat16));
 }
 
 }  // namespace lamplighter::test

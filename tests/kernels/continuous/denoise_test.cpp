@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/kernels/common/kernel_test.h"
 #include "tests/kernels/common/operators.h"
 #include "tests/kernels/continuous/denoise_problem.h"
 
@@ -101,7 +102,7 @@ TEST_P(DenoiseTest, OtherShapesAreErrors) {
   expect_message([](auto& p) { p.times = p.times.narrow(0, 0, 0); }, "expected no empty dimension");
 }
 
-INSTANTIATE_TEST_SUITE_P(, DenoiseTest, ::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
+INSTANTIATE_TEST_SUITE_P(, DenoiseTest, instruction_sets(),
                          [](const auto& test) { return std::string(isa_name(test.param)); });
 
 }  // namespace

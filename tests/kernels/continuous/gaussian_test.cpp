@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/common/isa.h"
+#include "tests/kernels/common/kernel_test.h"
 #include "tests/kernels/continuous/gaussian_problem.h"
 
 namespace lamplighter::test {
@@ -129,7 +130,7 @@ TEST_P(ContinuousTest, WrongArgumentsAreNamed) {
       "gaussian_residual: noise has shape");
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, ContinuousTest, ::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
+INSTANTIATE_TEST_SUITE_P(Isas, ContinuousTest, instruction_sets(),
                          [](const auto& each) { return std::string(isa_name(each.param)); });
 
 TEST(CudaContinuous, RatiosAndProposalsAreThoseOfTheCpu) {

@@ -59,7 +59,7 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, LinearIntegersTest,
-    ::testing::Combine(::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512),
+    ::testing::Combine(::testing::Values(Isa::kPortable, Isa::kNeon, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512),
                        ::testing::Values(at::kFloat, at::kBFloat16), ::testing::Values(8, 4)),
     name_of);
 

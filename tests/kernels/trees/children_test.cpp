@@ -208,9 +208,7 @@ TEST_P(ChildrenTest, BitsAreThoseOfTheDefaultInstructionSet) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, ChildrenTest,
-                         ::testing::Combine(::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
-                                            ::testing::Values(at::kFloat)),
-                         case_name);
+                         ::testing::Combine(instruction_sets(), ::testing::Values(at::kFloat)), case_name);
 
 // Upper critical value of chi-square at level 1e-6 (Wilson & Hilferty 1931).
 double critical(double freedom) {

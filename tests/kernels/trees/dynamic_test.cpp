@@ -120,9 +120,7 @@ TEST_P(DynamicTest, TreesAreThoseOfTheHost) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, DynamicTest,
-                         ::testing::Combine(::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
-                                            ::testing::Values(at::kFloat)),
+INSTANTIATE_TEST_SUITE_P(, DynamicTest, ::testing::Combine(instruction_sets(), ::testing::Values(at::kFloat)),
                          case_name);
 
 TEST(Dynamic, EqualProbabilitiesGoToTheSmallerId) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/common/isa.h"
+#include "tests/kernels/common/kernel_test.h"
 #include "tests/kernels/verify/verify_problem.h"
 
 namespace lamplighter::test {
@@ -288,7 +289,7 @@ TEST_P(VerifyTest, EqualBitsForAllInstructionSets) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Verify, VerifyTest, ::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
+INSTANTIATE_TEST_SUITE_P(Verify, VerifyTest, instruction_sets(),
                          [](const auto& set) { return isa_name(set.param); });
 
 TEST(VerifyTreeTest, OnCudaTheSameDecisions) {

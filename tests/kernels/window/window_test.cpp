@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/common/isa.h"
+#include "tests/kernels/common/kernel_test.h"
 #include "tests/kernels/window/window_problem.h"
 
 namespace lamplighter::test {
@@ -232,7 +233,7 @@ TEST_P(WindowTest, EvenRowsAreTheDistributionOfTheirCodes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Window, WindowTest, ::testing::Values(Isa::kPortable, Isa::kAvx2, Isa::kAvx512),
+INSTANTIATE_TEST_SUITE_P(Window, WindowTest, instruction_sets(),
                          [](const auto& set) { return isa_name(set.param); });
 
 class CudaWindow : public ::testing::Test {

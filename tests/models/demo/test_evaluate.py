@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
+from PIL import Image
 
 from models.demo import evaluate
 from models.demo.render.captions import caption
@@ -21,6 +24,13 @@ def test_classifier_names_every_attribute() -> None:
         assert (answers[:, column] < len(ATTRIBUTES[name])).all()
     rgb = torch.zeros(2, 3, 256, 256)
     assert disturb(rgb, np.random.default_rng(0)).shape == rgb.shape
+
+
+def test_contact_sheets_show_all_images(tmp_path: Path) -> None:
+    images = np.arange(5, dtype=np.uint8).repeat(2 * 3 * 3).reshape(5, 2, 3, 3)
+    evaluate.contact_sheet(images, 4, tmp_path / "sheet.png")
+    sheet = np.asarray(Image.open(tmp_path / "sheet.png"))
+    assert sheet[::2, ::3, 0].tolist() == [[0, 1, 2, 3], [4, 255, 255, 255]]
 
 
 def test_shares_count_the_captions_that_name_an_attribute() -> None:

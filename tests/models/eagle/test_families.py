@@ -81,6 +81,11 @@ BUNDLES = {
     "lumina2": families.lumina2,
     "simplear": families.simplear,
     "uneven": uneven,
+    "tar_decoder": families.tar_decoder,
+}
+PROMPTS = {
+    "classes": [str(i) for i in range(9)],
+    "tar_decoder": [" ".join(map(str, range(36))), "3 1 4 1 5 9 2 6 39", "7 7 0 7"],
 }
 MakeData = Callable[..., tuple[Path, Path]]
 
@@ -96,7 +101,7 @@ def make_data(tmp_path_factory: pytest.TempPathFactory, build_dir: Path) -> Make
             BUNDLES[kind](folders[kind])
         bundle = folders[kind] / "bundle"
         out = folders[kind] / "-".join(("data", *arguments))
-        prompts = [str(i) for i in range(9)] if kind == "classes" else CAPTIONS
+        prompts = PROMPTS.get(kind, CAPTIONS)
         captions = folders[kind] / "captions.txt"
         captions.write_text("\n".join((list(prompts) * images)[:images]), encoding="utf-8")
         if not out.exists():
@@ -136,6 +141,7 @@ def caption_ids(manifest: dict[str, Any], caption: str, width: int, height: int)
         ("janus", (), (4, 4)),
         ("lumina2", (), (8, 4)),
         ("simplear", (), (4, 4)),
+        ("tar_decoder", (), (4, 4)),
     ],
 )
 def test_data(
@@ -149,7 +155,7 @@ def test_data(
     assert (shard["codes"] >= 0).sum(1).tolist() == [rows * columns] * 64
     assert (shard["codes"] < 0).sum(1).tolist() == [ends] * 64
     model = load_target(bundle)
-    assert ("ids" in shard) == (kind != "classes")
+    assert ("ids" in shard) == (model.prompt_kind == "tokens")
     if kind == "lumina":
         # Nothing, or the caption with what introduces it, in front of the image's size.
         manifest, (width, height) = model.manifest, (16 * columns, 16 * rows)
@@ -163,12 +169,23 @@ def test_data(
         assert torch.equal(ids, torch.where(shard["codes"] < 0, 8803, shard["codes"] + 4))
     batch = make_batch(
         shard["features"].float(), shard["codes"], shard["valid"], model.prompt_length,
-        shard.get("ids", 0),
+        shard.get("ids", 0), from_prompt=model.counts_from_prompt,
     )  # fmt: skip
     found, expected = surprise(model, batch)
     assert found == pytest.approx(expected, abs=0.15)
     other = replace(batch, codes=batch.codes.roll(1, 0))
     assert surprise(model, other)[0] > expected + 0.3
+
+
+def test_positions_of_prompts_of_codes(make_data: MakeData) -> None:
+    """As the engine counts them: from the first code of the prompt, however many there are."""
+    bundle, folder = make_data("tar_decoder")
+    images = data.Images(folder, drafter_config(load_target(bundle)), 0)
+    batch = images.batch([(0, image) for image in range(3)])
+    rows, counts = batch.positions[::2].tolist(), batch.valid[::2].tolist()  # conditional ones
+    found = [row[-15 - count :] for row, count in zip(rows, counts, strict=True)]
+    assert [len(row) for row in found] == [36 + 15, 9 + 15, 4 + 15]
+    assert all(row == list(range(len(row))) for row in found)
 
 
 def test_shards_of_many_passes(
@@ -211,7 +228,8 @@ def expected_compression(
     )
     features, valid = target_features(model, codes, prompts)
     ids = next_ids(model, codes, prompts) if model.prompt_kind == "tokens" else 0
-    batch = make_batch(features, codes, valid, model.prompt_length, ids)
+    starts = model.counts_from_prompt
+    batch = make_batch(features, codes, valid, model.prompt_length, ids, from_prompt=starts)
     top_k = model.manifest["sampling"]["top_k"]
     return chain_compression(
         acceptance(drafter.eval(), batch, model.head, model.guidance, top_k, length)[1]
@@ -219,7 +237,7 @@ def expected_compression(
 
 
 @pytest.mark.parametrize(
-    "kind", ["lumina", "chameleon", "classes", "uneven"]
+    "kind", ["lumina", "chameleon", "classes", "uneven", "tar_decoder"]
 )  # no others' distributions are as uneven
 def test_trained_drafter_generates(
     kind: str, make_data: MakeData, lamplighter: Path, build_dir: Path, tmp_path: Path,

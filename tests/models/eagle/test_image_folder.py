@@ -83,8 +83,9 @@ def encoded(bundle: Path, image: Image.Image) -> list[int]:
 
 
 def test_features_of_encoded_images(
-    run: Run, bundle: Path, tmp_path: Path, build_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    run: Run, bundle: Path, tmp_path: Path, build_dir: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     """The target is fed the images' codes behind their captions; a second call adds shards."""
     monkeypatch.setattr(data, "SHARD", 4)
     write_folder(tmp_path / "images", 6)
@@ -103,7 +104,9 @@ def test_features_of_encoded_images(
     assert torch.equal(shard["valid"], valid.int())
     torch.testing.assert_close(shard["features"], features.bfloat16())
 
-    assert run("--images", 6) == 0
+    assert "only" not in capsys.readouterr().out
+    assert run("--images", 7) == 0
+    assert "only 6 captions, so fewer images than the 7 of --images" in capsys.readouterr().out
     assert [len(part["codes"]) for part in data.load_shards(tmp_path / "data")] == [4, 2]
     names = (tmp_path / "data/images.txt").read_text().splitlines()
     assert names == ["000.png", "001.jpg", "002.png", "003.png", "004.png", "005.png"]

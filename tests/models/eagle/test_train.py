@@ -135,7 +135,7 @@ def test_data_of_the_demo_bundle(
         (data, {"build": "{tmp}/nosuch"}, 4, "{tmp}/nosuch/lamplighter: No such file or directory"),
         (train, {"bundle": "{tmp}/nosuch"}, 4, "{tmp}/nosuch/manifest.json: no such file"),
         (train, {"data": "{tmp}/nosuch"}, 4, "{tmp}/nosuch: got no features, expected the files of"),
-        (train, {"held-out": "24"}, 2, "got 24 images to hold out, expected fewer than the 24"),
+        (train, {"held-out": "24"}, 2, "--held-out: got 24 images, expected fewer than the 24"),
         (train, {"out": "{tmp}/other.pt"}, 7, "{tmp}/other.pt: holds another drafter"),
     ],
 )  # fmt: skip

@@ -4,15 +4,18 @@ engine = lamplighter.TextToImage("models/demo/bundle")
 engine.generate("a red boat on the sea at dawn", method="sjd")[0].image.save("boat.png")
 """
 
+from importlib.util import find_spec
+
 import torch
 
-try:
-    from ._built import TORCH as _BUILT_WITH
-except ModuleNotFoundError:
+# Configuring a build writes the first of them, building it the second.
+if not all(find_spec(f"{__name__}.{part}") for part in ("_built", "_native")):
     raise ImportError(
         f"lamplighter: the native part is not built in {__path__[0]}; "
         "run scripts/setup.sh and set PYTHONPATH=build/python, or run pip install --no-build-isolation ."
-    ) from None
+    )
+
+from ._built import TORCH as _BUILT_WITH  # noqa: E402  after the check
 
 # Import Torch first, so that the native part uses its libraries and loads no second copy.
 _REBUILD = (

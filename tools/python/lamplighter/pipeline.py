@@ -97,6 +97,10 @@ class Pipeline:
             self._engine = None
         return self
 
+    def __repr__(self) -> str:
+        runtime = "".join(f", {name}={value!r}" for name, value in self._runtime.items())
+        return f"Pipeline({self._bundle!r}{runtime})"
+
     @property
     def engine(self) -> TextToImage:
         """Loads what is not loaded yet."""
@@ -136,6 +140,7 @@ class Pipeline:
         """
         if output_type not in _OUTPUTS:
             raise ValueError(f"output_type: got {output_type!r}, expected {', '.join(_OUTPUTS)}")
+        known = _known(options)
         prompts = [prompt] if isinstance(prompt, (str, int)) else list(prompt)
         images = [text for text in prompts for _ in range(num_images_per_prompt)]
         results = self.engine.generate(
@@ -147,7 +152,7 @@ class Pipeline:
             height=height,
             keep=image,
             progress=self._progress(callback_on_step_end),
-            **_known(options),
+            **known,
         )
         return PipelineOutput(_output([result.image for result in results], output_type), results)
 
@@ -190,7 +195,8 @@ def _known(options: dict[str, Any]) -> dict[str, Any]:
                 continue
             raise TypeError(f"Pipeline: {name} is not supported; {_UNSUPPORTED[name]}")
         elif name not in _OPTIONS:
-            near = difflib.get_close_matches(name, _OPTIONS, 1)
+            own = inspect.signature(Pipeline.__call__).parameters.keys() - {"self", "options"}
+            near = difflib.get_close_matches(name, own | _OPTIONS, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise TypeError(f"Pipeline: got an unexpected argument {name!r}{hint}")
     return {name: value for name, value in options.items() if name in _OPTIONS}
