@@ -79,7 +79,7 @@ std::optional<FileLock> take_lock(const std::string& path, bool exclusive) {
 // generate images twice.
 std::string other_division(const std::string& temporary, const std::string& own) {
   for (const fs::directory_entry& entry : fs::directory_iterator(temporary)) {
-    const std::string name = entry.path().filename();
+    std::string name = entry.path().filename();
     if (name.rfind("lock-of-", 0) == 0 && name != own && FileLock::is_taken(entry.path())) return name;
   }
   return "";
