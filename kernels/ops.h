@@ -8,6 +8,7 @@
 #include "kernels/continuous/gaussian_args.h"
 #include "kernels/sampling/sampling_args.h"
 #include "kernels/step/ar_step_args.h"
+#include "kernels/step/window_step_args.h"
 #include "kernels/trees/children_args.h"
 #include "kernels/trees/dynamic_args.h"
 #include "kernels/verify/verify_args.h"

@@ -23,17 +23,17 @@ template <class Shape>
 struct ClusterStorage {
   static constexpr int kFew = 256;  // values of one cell that a block can list
 
-  BlockStorage block;                                       // its cells count the logits of this block
-  uint32_t through[kExecutorCells / Shape::kBlocks];        // sums of this block's share of the cells
-  uint32_t keys[Shape::kBlocks], segments[Shape::kBlocks];  // largest logits, sums of the shares
-  double totals[Shape::kBlocks], masses[Shape::kBlocks];    // of what stays
-  uint64_t best[Shape::kBlocks];                            // the most probable token of each
-  int cell;                                                 // that holds the k-th logit
-  uint32_t above, same;                                     // larger logits than in it; in it, of this block
+  BlockStorage block;                                        // its cells count the logits of this block
+  uint32_t through[kExecutorCells / Shape::kBlocks];         // sums of this block's share of the cells
+  uint32_t keys[Shape::kBlocks], segments[Shape::kBlocks];   // largest logits, sums of the shares
+  double totals[Shape::kBlocks], masses[2][Shape::kBlocks];  // of what stays
+  uint64_t best[Shape::kBlocks];                             // the most probable token of each
+  int cell;                                                  // that holds the k-th logit
+  uint32_t above, same;                                      // larger logits than in it; in it, of this block
   float in_cell[kFew], in_cell_of_all[Shape::kBlocks * kFew];
   float values[Shape::kTokens];  // of the listed tokens: logits, then probabilities
   uint16_t ids[Shape::kTokens];  // less the first one of the block
-  int token;                     // in block 0: what was sampled
+  int tokens[2];                 // in block 0: what was sampled
 };
 
 struct FoundKth {
@@ -60,11 +60,12 @@ class ClusterRow {
     for (int i = thread(); i < kExecutorCells; i += Shape::kThreads) cells[i] = 0;
     if (thread() == 0) {
       s_.same = 0;
-      s_.token = -1;
+      s_.tokens[0] = s_.tokens[1] = -1;
     }
   }
 
   __device__ int rank() const { return rank_; }
+  __device__ int first() const { return first_; }  // the first id of this block
   __device__ Executor& executor() { return executor_; }
 
   __device__ void sync() {
@@ -160,19 +161,48 @@ class ClusterRow {
     return norm;
   }
 
+  // The mass of what is listed, all blocks together.
+  __device__ double weigh() {
+    return change([](int, float value) { return value; });
+  }
+
+  // value = change(id, value) for every listed token; returns their mass.
+  template <class Change>
+  __device__ double change(Change change) {
+    float* values = s_.values;
+    const uint16_t* ids = s_.ids;
+    const int first = first_;
+    own_ = executor_.reduce(
+        kept_, 0.0,
+        [=](int i) {
+          values[i] = change(first + ids[i], values[i]);
+          return mass(static_cast<double>(values[i]));
+        },
+        Sum());
+    double(&masses)[kBlocks] = s_.masses[turn_];
+    turn_ ^= 1;  // the other blocks may still read what was exchanged before
+    exchange(masses, own_);
+    before_ = 0;
+    for (int block = 0; block < rank_; ++block) before_ += masses[block];
+    return total_ = over_blocks(masses, Sum());
+  }
+
   // As sample_token() of sampling_body.h. The token is in block 0 after the next sync().
   __device__ void sample(float uniform) {
+    weigh();
+    sample_weighed(uniform, 0);
+  }
+
+  // Of what was weighed or changed last, to token(which).
+  __device__ void sample_weighed(float uniform, int which) {
+    const double limit = static_cast<double>(uniform) * total_;
+    if (!(before_ <= limit && before_ + own_ > limit)) return;
     const float* values = s_.values;
-    const auto weight = [=](int i) { return mass(static_cast<double>(values[i])); };
-    const double own = executor_.reduce(kept_, 0.0, weight, Sum());
-    exchange(s_.masses, own);
-    const double limit = static_cast<double>(uniform) * over_blocks(s_.masses, Sum());
-    double before = 0;
-    for (int block = 0; block < rank_; ++block) before += s_.masses[block];
-    if (!(before <= limit && before + own > limit)) return;
-    // Exact: `before` is a multiple of 2^-50 up to `limit`.
-    const int place = executor_.scan(kept_, limit - before, weight).index;
-    if (thread() == 0) *of_block(&s_.token, 0) = first_ + s_.ids[place];
+    // Exact: `before_` is a multiple of 2^-50 up to `limit`.
+    const int place =
+        executor_.scan(kept_, limit - before_, [=](int i) { return mass(static_cast<double>(values[i])); })
+            .index;
+    if (thread() == 0) *of_block(&s_.tokens[which], 0) = first_ + s_.ids[place];
   }
 
   // The most probable token, the smallest id among equals.
@@ -190,12 +220,12 @@ class ClusterRow {
     exchange(s_.best, own);
     const uint64_t best = over_blocks(s_.best, Largest());
     if (rank_ == 0 && thread() == 0 && best >> 32 != 0)
-      s_.token = static_cast<int>(0xFFFFFFFFU - static_cast<uint32_t>(best));
+      s_.tokens[0] = static_cast<int>(0xFFFFFFFFU - static_cast<uint32_t>(best));
   }
 
   // In block 0; -1 for none.
-  __device__ int token() const {
-    return s_.token;
+  __device__ int token(int which = 0) const {
+    return s_.tokens[which];
   }
 
  private:
@@ -314,7 +344,8 @@ class ClusterRow {
   const int rank_, first_, vocabulary_;
   float z_[Shape::kEach];
   float largest_ = 0;
-  int kept_ = 0;
+  int kept_ = 0, turn_ = 0;
+  double own_ = 0, before_ = 0, total_ = 0;  // masses of this block's list, of those before it, of all
 };
 
 }  // namespace lamplighter::sampling

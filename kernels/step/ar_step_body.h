@@ -1,19 +1,15 @@
 #pragma once
 
-#include "base/philox.h"
 #include "kernels/commit/commit_body.h"
 #include "kernels/sampling/sampling_body.h"
 #include "kernels/step/ar_step.h"
+#include "kernels/step/step_uniform.h"
 
 // ar_step for one image, written once for every executor; meaning in kernels/step/ar_step.h.
 namespace lamplighter::step {
 
 LAMPLIGHTER_INLINE float uniform_of(const ArStepArgs& args, int64_t image) {
-  constexpr float kLargest = 0x1.fffffep-1F;
-  const float uniform =
-      philox_uniform(static_cast<uint64_t>(args.seeds[image]),
-                     static_cast<uint32_t>(args.commit.steps[image]), static_cast<uint32_t>(args.purpose), 0);
-  return uniform < kLargest ? uniform : kLargest;
+  return uniform_of(args.seeds[image], args.commit.steps[image], args.purpose, 0);
 }
 
 // memory: 2 * vocabulary floats.

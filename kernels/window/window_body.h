@@ -97,13 +97,20 @@ LAMPLIGHTER_INLINE int64_t first_uniform(int64_t code, int64_t codes) {
   return (code * (int64_t{1} << 24) + codes - 1) / codes;
 }
 
-template <class Executor>
-LAMPLIGHTER_INLINE int64_t guess(Executor& executor, const FillWindowArgs& args, int64_t image,
-                                 int64_t entry) {
-  const int64_t* tokens = args.tokens + image * args.length;
+// The probability of a code where all are guessed with uniforms.
+LAMPLIGHTER_INLINE float even_probability(int64_t code, int64_t codes) {
+  return code < codes
+             ? static_cast<float>(first_uniform(code + 1, codes) - first_uniform(code, codes)) * 0x1p-24F
+             : 0.0F;
+}
+
+// A guess for an entry without a token; tokens(k): the token of entry k before any is guessed;
+// most_probable(k): the one of its row.
+template <class Tokens, class MostProbable>
+LAMPLIGHTER_INLINE int64_t guess(const FillWindowArgs& args, int64_t image, int64_t entry, float uniform,
+                                 Tokens tokens, MostProbable most_probable) {
   const int64_t position = args.steps[image] + entry;
-  const auto random = static_cast<int64_t>(static_cast<double>(args.uniforms[image * args.length + entry]) *
-                                           static_cast<double>(args.codes));
+  const auto random = static_cast<int64_t>(static_cast<double>(uniform) * static_cast<double>(args.codes));
   if (args.fill == WindowFill::above) {
     const bool known = position >= args.columns && position - args.columns < args.steps[image];
     return known ? args.codes_so_far[image * args.codes_so_far_columns + position - args.columns] : random;
@@ -111,11 +118,9 @@ LAMPLIGHTER_INLINE int64_t guess(Executor& executor, const FillWindowArgs& args,
   if (args.fill == WindowFill::uniform || args.fill == WindowFill::random || position % args.columns == 0)
     return random;
   int64_t known = entry;  // entries with a token
-  while (known > 0 && tokens[known - 1] < 0) --known;
+  while (known > 0 && tokens(known - 1) < 0) --known;
   if (known == 0) return args.left[image];
-  if (args.fill == WindowFill::repeat) return tokens[known - 1];
-  const float* row = args.rows + (image * args.length + known - 1) * args.vocabulary;
-  return executor.argmax(static_cast<int>(args.vocabulary), [=](int i) { return row[i]; });
+  return args.fill == WindowFill::repeat ? tokens(known - 1) : most_probable(known - 1);
 }
 
 // index: image * L + entry.
@@ -123,7 +128,14 @@ template <class Executor>
 LAMPLIGHTER_INLINE void fill_entry(Executor& executor, const FillWindowArgs& args, int64_t index) {
   int64_t token = args.tokens[index];
   if (token < 0) {
-    token = guess(executor, args, index / args.length, index % args.length);
+    const int64_t image = index / args.length;
+    const int64_t* tokens = args.tokens + image * args.length;
+    token = guess(
+        args, image, index % args.length, args.uniforms[index], [=](int64_t k) { return tokens[k]; },
+        [&](int64_t k) -> int64_t {
+          const float* from = args.rows + (image * args.length + k) * args.vocabulary;
+          return executor.argmax(static_cast<int>(args.vocabulary), [=](int i) { return from[i]; });
+        });
     const bool even = args.fill == WindowFill::uniform;
     const int64_t codes = args.codes;
     float* row = args.rows + index * args.vocabulary;
@@ -131,9 +143,7 @@ LAMPLIGHTER_INLINE void fill_entry(Executor& executor, const FillWindowArgs& arg
       if (!even) {
         row[i] = i == token ? 1.0F : 0.0F;
       } else {
-        row[i] = i < codes
-                     ? static_cast<float>(first_uniform(i + 1, codes) - first_uniform(i, codes)) * 0x1p-24F
-                     : 0.0F;
+        row[i] = even_probability(i, codes);
       }
     });
   }
