@@ -1,7 +1,6 @@
 #pragma once
 
-#include "kernels/common/cuda/cluster.h"
-#include "kernels/common/cuda/executor.h"
+#include "kernels/sampling/cluster_member.h"
 #include "kernels/sampling/select.h"
 
 // A row of logits in a cluster of blocks. Every logit is read once, into a register. What the filters leave
@@ -9,70 +8,30 @@
 // The numbers are the same as in sampling_body.h: only the sum behind `norm` rounds in another order.
 namespace lamplighter::sampling {
 
-// kBlocks blocks of kThreads threads with kEach neighbouring tokens.
-template <int kBlocks_, int kThreads_, int kEach_>
-struct RowShape {
-  static constexpr int kBlocks = kBlocks_, kThreads = kThreads_, kEach = kEach_;
-  static constexpr int kTokens = kThreads * kEach;  // of a block
-  static constexpr int64_t kMostTokens = int64_t{kBlocks} * kTokens;
-  static_assert(kTokens <= 65536, "16 bits say where in its block a token is");
-};
-
-// The shared memory of a block. Arrays of kBlocks hold what every block of the cluster has written there.
-template <class Shape>
-struct ClusterStorage {
-  static constexpr int kFew = 256;  // values of one cell that a block can list
-
-  BlockStorage block;                                        // its cells count the logits of this block
-  uint32_t through[kExecutorCells / Shape::kBlocks];         // sums of this block's share of the cells
-  uint32_t keys[Shape::kBlocks], segments[Shape::kBlocks];   // largest logits, sums of the shares
-  double totals[Shape::kBlocks], masses[2][Shape::kBlocks];  // of what stays
-  uint64_t best[Shape::kBlocks];                             // the most probable token of each
-  int cell;                                                  // that holds the k-th logit
-  uint32_t above, same;                                      // larger logits than in it; in it, of this block
-  float in_cell[kFew], in_cell_of_all[Shape::kBlocks * kFew];
-  float values[Shape::kTokens];  // of the listed tokens: logits, then probabilities
-  uint16_t ids[Shape::kTokens];  // less the first one of the block
-  int tokens[2];                 // in block 0: what was sampled
-};
-
 struct FoundKth {
   bool found;
   float value;
 };
 
-// All threads of the cluster call the same members in the same order.
 template <class Shape>
-class ClusterRow {
+class ClusterRow : public ClusterMember<Shape> {
+  using Member = ClusterMember<Shape>;
+  using Member::exchange, Member::executor_, Member::kBlocks, Member::of_block, Member::over_blocks,
+      Member::rank_, Member::s_, Member::thread;
+
  public:
-  using Storage = ClusterStorage<Shape>;
-  using Executor = BlockExecutor<Shape::kThreads>;
+  using Member::sync;
+  using typename Member::Storage;
 
   // Before the row is loaded: what needs no other block.
   __device__ ClusterRow(Storage& storage, int64_t vocabulary)
-      : s_(storage),
-        executor_(&storage.block),
-        rank_(kBlocks == 1 ? 0 : cluster_rank()),
-        first_(rank_ * Shape::kTokens),
-        vocabulary_(static_cast<int>(vocabulary)) {
+      : Member(storage), first_(rank_ * Shape::kTokens), vocabulary_(static_cast<int>(vocabulary)) {
     if constexpr (kBlocks > 1) announce_to_cluster();
     uint32_t* cells = executor_.template cells<uint32_t>();
     for (int i = thread(); i < kExecutorCells; i += Shape::kThreads) cells[i] = 0;
     if (thread() == 0) {
       s_.same = 0;
       s_.tokens[0] = s_.tokens[1] = -1;
-    }
-  }
-
-  __device__ int rank() const { return rank_; }
-  __device__ int first() const { return first_; }  // the first id of this block
-  __device__ Executor& executor() { return executor_; }
-
-  __device__ void sync() {
-    if constexpr (kBlocks == 1) {
-      __syncthreads();
-    } else {
-      sync_cluster();
     }
   }
 
@@ -229,25 +188,11 @@ class ClusterRow {
   }
 
  private:
-  static constexpr int kBlocks = Shape::kBlocks;
   static constexpr int kShare = kExecutorCells / kBlocks;  // cells that a block sums
   static constexpr int kCells = kShare > Shape::kThreads ? kShare / Shape::kThreads : 1;  // of a thread of it
 
-  __device__ static int thread() {
-    return static_cast<int>(threadIdx.x);
-  }
   __device__ static bool stays(float z, float floor) {
     return (z >= floor) & (z > -kInfinity);
-  }
-
-  // What lies in the memory of a block where `own` lies in this one's.
-  template <class T>
-  __device__ static T* of_block(T* own, int block) {
-    if constexpr (kBlocks == 1) {
-      return own;
-    } else {
-      return in_block(own, block);
-    }
   }
 
   // `count`: of the elements from here to the end of the row.
@@ -263,21 +208,6 @@ class ClusterRow {
     for (int j = 0; j < kPack; ++j) {
       if (j < count) to[j] = from[j];
     }
-  }
-
-  // Each block's value, to all of them.
-  template <class T>
-  __device__ void exchange(T (&slots)[kBlocks], T value) {
-    if (thread() < kBlocks) *of_block(&slots[rank_], thread()) = value;
-    sync();
-  }
-
-  template <class T, class Op>
-  __device__ static T over_blocks(const T (&slots)[kBlocks], Op op) {
-    T all = slots[0];
-#pragma unroll
-    for (int block = 1; block < kBlocks; ++block) all = op(all, slots[block]);
-    return all;
   }
 
   // Logits of this block by their distance to the largest one.
@@ -339,9 +269,7 @@ class ClusterRow {
       s_.in_cell_of_all[at + i] = from[i];
   }
 
-  Storage& s_;
-  Executor executor_;
-  const int rank_, first_, vocabulary_;
+  const int first_, vocabulary_;
   float z_[Shape::kEach];
   float largest_ = 0;
   int kept_ = 0, turn_ = 0;

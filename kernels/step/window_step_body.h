@@ -14,7 +14,7 @@ using verification::Row;
 // A row of the pass, and the draft behind it.
 struct WindowRow {
   int64_t image, node, nodes;
-  int64_t number;  // of the row among those of all images
+  int64_t number;  // of the row among the rows of all images
   int64_t place;   // where the draft's distribution is, likewise
   int64_t token;   // of the draft; -1: none was scored
   bool guessed;    // the draft
@@ -158,7 +158,7 @@ LAMPLIGHTER_INLINE void leave_logits(Executor& executor, const WindowStepArgs& a
 // The verification of one row. walks, renews: what is asked for. memory: window_step_floats().
 template <class Executor>
 LAMPLIGHTER_INLINE WindowVerdict verify_row(Executor& executor, const WindowStepArgs& args,
-                                           const WindowRow& row, bool walks, bool renews, float* memory) {
+                                            const WindowRow& row, bool walks, bool renews, float* memory) {
   const int64_t n = args.filter.logits.vocabulary;
   WindowVerdict verdict = no_verdict(args, row);
   renews = renews && !row.stays;
