@@ -14,6 +14,7 @@
 #include "tests/kernels/common/operators.h"
 #include "tests/kernels/continuous/denoise_problem.h"
 #include "tests/kernels/step/ar_step_cases.h"
+#include "tests/kernels/step/window_step_cases.h"
 
 // The CUDA kernels against the CPU kernels in fp32; skipped where no CUDA device is found.
 namespace lamplighter::test {
@@ -293,6 +294,25 @@ TEST_P(CudaTwinTest, ArStep) {
     ops::ar_step(expected.step, expected.state);
     const std::vector<at::Tensor*> a = got.changed(), b = expected.changed();
     for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i]->cpu().equal(*b[i])) << "tensor " << i;
+  }
+}
+
+TEST_P(CudaTwinTest, WindowStep) {
+  for (int trial = 0; trial < 84; ++trial) {
+    const int64_t vocabulary = trial % 10 == 0 ? pick(rng_, 16385, 40000) : pick(rng_, 1, 2048) * 8;
+    WindowStepCase expected = window_step_case(rng_, trial, pick(rng_, 1, 4), vocabulary, pick(rng_, 2, 9));
+    expected.window.logits = expected.window.logits.to(dtype());
+    for (int cycle = 0; cycle < window_cycles(trial); ++cycle) {
+      SCOPED_TRACE("trial " + std::to_string(trial) + " cycle " + std::to_string(cycle));
+      expected.score(rng_, trial, 0.3F);
+      WindowStepCase got = expected.copy(at::kCUDA);
+      const ops::WindowRows rows = ops::window_step(got.step, got.window, got.state);
+      const ops::WindowRows wanted = ops::window_step(expected.step, expected.window, expected.state);
+      EXPECT_TRUE(rows.rows.cpu().equal(wanted.rows));
+      EXPECT_TRUE(rows.count.cpu().equal(wanted.count));
+      const std::vector<at::Tensor*> a = got.changed(), b = expected.changed();
+      for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i]->cpu().equal(*b[i])) << "tensor " << i;
+    }
   }
 }
 

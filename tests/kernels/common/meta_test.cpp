@@ -11,6 +11,7 @@
 #include "tests/kernels/common/operators.h"
 #include "tests/kernels/continuous/denoise_problem.h"
 #include "tests/kernels/step/ar_step_cases.h"
+#include "tests/kernels/step/window_step_cases.h"
 
 namespace lamplighter::test {
 namespace {
@@ -64,6 +65,14 @@ std::tuple<ops::Distributions, at::Tensor, at::Tensor> drafted_once(at::Device d
   const at::Tensor each = filled({2}, at::kFloat, d, 1), integers_of = filled({2}, at::kLong, d, 1);
   return ops::draft_children(filled({4, 3, 50}, t, d), {each, each, integers_of, each, "ar"},
                              {integers_of, integers_of, filled({3}, at::kLong, d, 1), 4, true});
+}
+
+ops::WindowRows window_step_once(at::Device d) {
+  std::mt19937 rng(8);
+  WindowStepCase made = window_step_case(rng, 2, 2, 50, 4);
+  made.score(rng, 2, 0.3F);
+  made = made.copy(d);
+  return ops::window_step(made.step, made.window, made.state);
 }
 
 std::tuple<at::Tensor, at::Tensor> rows_once(at::Device d) {
@@ -212,6 +221,9 @@ const std::map<std::string, std::vector<Variant>>& runs() {
          ops::ar_step(made.step, made.state);
          return made.state.codes;
        }}},
+      {"window_step",
+       {[](auto d, auto) { return window_step_once(d).rows; },
+        [](auto d, auto) { return window_step_once(d).count; }}},
       {"new_tokens", {[](auto d, auto) {
          std::mt19937 rng(6);
          CommitCase cycle = commit_case(rng, 2, 2, 3, true, 2).copy(d);
