@@ -14,8 +14,10 @@ at::Tensor first_slots(const RunState& run, const Draft& draft) {
 }
 
 // Ids and positions of a pass. The commit before has left the ones of the root alone.
-std::tuple<at::Tensor, at::Tensor> rows_of(const DecodeState& state, const PassRows& pass) {
+std::tuple<at::Tensor, at::Tensor> rows_of(const DecodeState& state, const Draft& draft,
+                                           const PassRows& pass) {
   const ops::Counters& counters = state.run.counters;
+  if (draft.ids.defined() && state.run.columns == 0) return {draft.ids, draft.positions};
   if (!state.draft_method->drafts() && pass.codes.size(1) == 1)
     return {counters.root_ids, counters.root_positions};
   return ops::tree_rows(pass.codes, pass.depths, counters.position, pass.first_id, counters.last_position);
@@ -38,6 +40,13 @@ void run_cycle(const Models& models, const Method& method, DecodeState& state, c
     if (done) done(&StageTimes::commit);
     return;
   }
+  if (state.draft_method->finishes_cycles()) {
+    TORCH_CHECK(!script, "a script cannot see cycles that one operator finishes");
+    finish_cycle(models, state, drafted, scores);  // counts as verification
+    if (done) done(&StageTimes::verify);
+    if (done) done(&StageTimes::commit);
+    return;
+  }
   Verified verified =
       timed(&StageTimes::verify, [&] { return verify(models, method, state, drafted, scores); });
   if (script) script(drafted, scores, verified);
@@ -55,7 +64,7 @@ Scores score(const Models& models, DecodeState& state, const Draft& draft) {
   const Target& target = *models.target;
   RunState& run = state.run;
   const PassRows pass = pass_rows(state, draft);
-  const auto [ids, positions] = rows_of(state, pass);
+  const auto [ids, positions] = rows_of(state, draft, pass);
   const at::Tensor& lengths = draft.lengths ? *draft.lengths : run.counters.lengths;
   if (const auto& partial = draft.partial)
     return {target
@@ -95,6 +104,16 @@ void commit(DecodeState& state, const Draft& draft, const Scores& scores, const 
   if (kept.rows.size(1) > 1 && !in_place)
     ops::compact_cache(state.run.cache, first_slots(state.run, draft), kept.rows, kept.count);
   ops::commit_tokens(committed_tree(verified), state.run.counters);
+  if (draft.tokens.size(1) == 1) state.draft_method->begun(state.run);
+}
+
+void finish_cycle(const Models& models, DecodeState& state, const Draft& draft, const Scores& scores) {
+  RunState& run = state.run;
+  at::Tensor first;  // the accepted nodes of a chain lie where they stay, but for row ends
+  if (run.columns > 0) first = first_slots(run, draft).clone();
+  const ops::WindowRows kept =
+      state.draft_method->finish_cycle(models.target->logits(scores.hidden), draft, scores, run);
+  if (first.defined()) ops::compact_cache(run.cache, first, kept.rows, kept.count);
 }
 
 }  // namespace lamplighter

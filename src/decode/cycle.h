@@ -16,7 +16,8 @@ using Script = std::function<void(Draft& draft, const Scores& scores, Verified& 
 void run_cycle(const Models& models, const Method& method, DecodeState& state, const OnStage& done = {},
                const Script& script = {});
 
-// Its stages. Where nothing is drafted, sample_and_commit() does what the last two do.
+// Its stages. Where nothing is drafted, sample_and_commit() does what the last two do, and finish_cycle()
+// where the method does so in one operator.
 // Drafts behind the last tokens; drafts stop at the ends of image rows.
 Draft draft(DecodeState& state);
 // Runs a draft through the target in one pass.
@@ -29,5 +30,7 @@ Verified verify(const Models& models, const Method& method, const DecodeState& s
 void commit(DecodeState& state, const Draft& draft, const Scores& scores, const Verified& verified);
 // Samples the token behind the root of a draft without other nodes and appends it.
 void sample_and_commit(const Models& models, DecodeState& state, const Draft& draft, const Scores& scores);
+// See DraftMethod::finish_cycle.
+void finish_cycle(const Models& models, DecodeState& state, const Draft& draft, const Scores& scores);
 
 }  // namespace lamplighter

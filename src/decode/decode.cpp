@@ -10,6 +10,15 @@
 #include "decode/draft_record.h"
 
 namespace lamplighter {
+namespace {
+
+// A record is made between verification and commit.
+RunShape with_whole_cycles(RunShape shape) {
+  shape.whole_cycles = !shape.record;
+  return shape;
+}
+
+}  // namespace
 
 Error bad_target() {
   return {ExitCode::bundle,
@@ -20,7 +29,7 @@ Error bad_target() {
 DecodeRun::DecodeRun(const Models& models, const Method& method, const RunShape& shape)
     : models_(models),
       method_(method),
-      shape_(shape),
+      shape_(with_whole_cycles(shape)),
       state_(make(shape.images)),
       replay_(models.target->placement().device, shape.graph && state_.draft_method->replayable(),
               shape.note),

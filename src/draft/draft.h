@@ -77,6 +77,9 @@ struct Draft {
   // see of the others, and where the nodes' own slots begin. Absent: both are the committed slots.
   std::optional<at::Tensor> lengths = {};
   std::optional<PartialForward> partial = {};
+  // int64 [S, N]: the rows of the target's pass, where image rows have no end token. Undefined: they are made
+  // from the tokens.
+  at::Tensor ids = {}, positions = {};
 };
 
 }  // namespace lamplighter

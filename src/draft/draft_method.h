@@ -64,6 +64,17 @@ class DraftMethod {
   virtual void update(const Draft& /*draft*/, const Scores& /*scores*/, const Verified& /*verified*/,
                       const RunState& /*run*/) {}
 
+  // Called when the first token of every image is committed.
+  virtual void begun(const RunState& /*run*/) {}
+
+  // Whether finish_cycle() takes the place of `verify`, `update` and the commit, but for the first token.
+  virtual bool finishes_cycles() const { return false; }
+  // Returns the rows of the pass whose cache slots stay. `logits`: [S, N, V], of what follows each node.
+  virtual ops::WindowRows finish_cycle(const at::Tensor& /*logits*/, const Draft& /*draft*/,
+                                       const Scores& /*scores*/, RunState& /*run*/) {
+    return {};
+  }
+
   // State that belongs to images. It is copied when an image enters a batch slot or changes it.
   virtual std::vector<PerImage> per_image() { return {}; }
 

@@ -30,7 +30,9 @@ struct RunShape {
   bool varying = false;            // the guidance scale may differ from token to token
   bool graph = true;               // on CUDA, cycles are captured and replayed
   bool record = false;             // reports hold the drafted trees and their probabilities
-  LogCallback note = {};           // gets a line when capture fails
+  // Cycles run through run_cycle() without a script: a method may verify and commit in one operator.
+  bool whole_cycles = false;
+  LogCallback note = {};  // gets a line when capture fails
 
   std::int64_t sequences() const { return guided ? 2 * images : images; }
 };

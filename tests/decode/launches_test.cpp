@@ -64,7 +64,7 @@ thread_local std::int64_t Counter::total_ = 0;
 thread_local std::vector<std::int64_t> Counter::inner_;
 
 // Operators of one cycle, guided, in the shapes that a graph captures.
-std::int64_t operators(const SyntheticShape& shape, const Method& method) {
+std::int64_t operators(const SyntheticShape& shape, const Method& method, bool whole_cycles = false) {
   at::set_num_threads(1);
   const c10::InferenceMode inference;
   const Toy toy(shape);
@@ -73,7 +73,13 @@ std::int64_t operators(const SyntheticShape& shape, const Method& method) {
   sampling.top_k = 9;
   const Models models = toy.models();
   const Prompts prompts = toy.prompts({0}, true);
-  DecodeState state = make_state(models, method, prompts, {{sampling, 1}}, toy.grid());
+  RunShape run;
+  const Grid grid = toy.grid();
+  run.grid = &grid;
+  run.prompt_length = prompts.longest();
+  run.guided = true;
+  run.whole_cycles = whole_cycles;
+  DecodeState state = make_state(models, method, run, run.prompt_length + grid.length(), {{sampling, 1}});
   state.run.fixed_shapes = true;
   const Scores root = prefill(models, prompts, state);
   const Draft alone = last_token(state);
@@ -124,6 +130,11 @@ TEST(Launches, OfTrees) {
   EXPECT_LE(of_cycle("lantern-58") - of_cycle("chain-5"), 12)
       << "selections among siblings, and the cache, which a chain leaves as it is";
   EXPECT_LE(operators(shape(1), dynamic_method(4, 6, 20)) - of_cycle("chain-5"), 41);
+}
+
+TEST(Launches, OfAWindowThatOneOperatorRenews) {
+  for (const char* tree : {"chain-7", "chain-15"})
+    EXPECT_LE(operators(shape(1), window_method(tree), true) - 8, 8) << "embedding, norm, head, window_step";
 }
 
 TEST(Launches, OfWindows) {

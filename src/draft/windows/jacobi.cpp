@@ -59,8 +59,10 @@ Jacobi::Jacobi(const Method& method, const Models& models, bool row_behind)
       multi_{0, std::max<std::int64_t>(1, method.tree->max_children())},
       vocabulary_(models.target->manifest().target.head),
       codes_(std::min(vocabulary_, models.target->manifest().tokens.codebook_size)),
+      target_(*models.target),
       options_(method.window),
       sampled_(method.verify.sampled),
+      in_steps_(WindowSteps::serve(method)),
       front_tree_(preset_tree("chain-" + std::to_string(method.window.front))),
       adaptation_(adapted_window(method)),
       topology_(topology(*method.tree, models.target->placement().device)) {
@@ -85,6 +87,10 @@ void Jacobi::index_nodes(const Tree& tree, bool row_behind) {
 void Jacobi::allocate(const RunShape& shape, std::int64_t slots) {
   if (front_) front_->allocate(shape, slots);
   if (adaptation_) adaptation_->allocate(shape);
+  if (shape.whole_cycles && in_steps_) {
+    steps_.emplace(options_, target_, shape, shape_.nodes, codes_);
+    return;
+  }
   const c10::Device device = topology_.parents.device();
   const std::int64_t length = shape_.depth;
   columns_ = shape.grid->columns;
@@ -98,7 +104,17 @@ void Jacobi::begin(const Prompts& prompts, const Prefilled& prefilled, const Run
   if (front_) front_->begin(prompts, prefilled, run);
 }
 
+void Jacobi::begun(const RunState& run) {
+  if (steps_) steps_->begin(run);
+}
+
+ops::WindowRows Jacobi::finish_cycle(const at::Tensor& logits, const Draft& draft, const Scores& scores,
+                                     RunState& run) {
+  return steps_->finish(logits, draft, scores, run);
+}
+
 Draft Jacobi::draft(const RunState& run) {
+  if (steps_) return steps_->draft(topology_);
   const ops::Counters& counters = run.counters;
   const at::Tensor& left = options_.fill == WindowFill::sample ? likeliest_ : counters.root;
   const at::Tensor uniforms = ops::uniforms(run.seeds, counters.steps, ops::Purpose::fill, shape_.depth);
@@ -112,6 +128,7 @@ Draft Jacobi::draft(const RunState& run) {
 }
 
 void Jacobi::update(const Draft& draft, const Scores& scores, const Verified& verified, const RunState& run) {
+  if (steps_) return;
   if (front_) front_->update(draft, scores, verified, run);
   if (adaptation_) adaptation_->learn(draft, verified, run);
   if (options_.fill == WindowFill::sample) likeliest_.copy_(verified.walk.final.argmax(1));
@@ -123,6 +140,7 @@ void Jacobi::update(const Draft& draft, const Scores& scores, const Verified& ve
 }
 
 std::vector<PerImage> Jacobi::per_image() {
+  if (steps_) return steps_->per_image();
   std::vector<PerImage> all;
   for (at::Tensor* part : window()) all.push_back({part});
   all.push_back({&likeliest_});

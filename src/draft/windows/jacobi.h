@@ -6,6 +6,7 @@
 
 #include "draft/adapt/adaptation.h"
 #include "draft/method.h"
+#include "draft/windows/window_steps.h"
 
 namespace lamplighter {
 
@@ -29,6 +30,10 @@ class Jacobi : public DraftMethod {
   Draft draft(const RunState& run) override;
   void update(const Draft& draft, const Scores& scores, const Verified& verified,
               const RunState& run) override;
+  void begun(const RunState& run) override;
+  bool finishes_cycles() const override { return steps_.has_value(); }
+  ops::WindowRows finish_cycle(const at::Tensor& logits, const Draft& draft, const Scores& scores,
+                               RunState& run) override;
   std::vector<PerImage> per_image() override;
   void advance_for_benchmark(std::int64_t slots) override;
 
@@ -75,8 +80,11 @@ class Jacobi : public DraftMethod {
   Chain first_candidates(const Draft& draft, const Verified& verified) const;
   void keep_unscored(const Draft& draft, const Verified& verified, std::vector<at::Tensor>& next);
 
+  const Target& target_;
   WindowOptions options_;
   bool sampled_;
+  bool in_steps_;                     // where whole cycles are asked for
+  std::optional<WindowSteps> steps_;  // with it, nothing else outlives a cycle
   Tree front_tree_;
   std::unique_ptr<DraftMethod> front_;    // null: no drafter
   std::optional<Adaptation> adaptation_;  // absent: every cycle verifies the whole window

@@ -34,6 +34,33 @@ TEST_F(JacobiTest, GreedyTokensAreThoseOfAutoregression) {
   }
 }
 
+// decode() finishes a cycle in one operator; by parts there is one for every stage.
+TEST_F(JacobiTest, TokensAreTheSameInOneOperator) {
+  for (const bool row_ends : {false, true}) {
+    const Toy toy(small_shape(row_ends));
+    const Prompts prompts = toy.prompts({0, 1, 2, 3}, true);
+    std::vector<DecodeRequest> requests = four_requests(1);
+    requests[1].sampling.temperature = 0;
+    requests[2].sampling.top_p = 0.8F;
+    for (const char* chain : {"chain-1", "chain-4", "chain-9"}) {
+      for (const WindowFill fill :
+           {WindowFill::uniform, WindowFill::random, WindowFill::repeat, WindowFill::above}) {
+        for (const bool keep : {true, false}) {
+          const Method method = window_method(chain, fill, keep);
+          std::vector<std::int64_t> cycles(2);
+          const at::Tensor codes = decode(toy.models(), method, prompts, requests, toy.grid(),
+                                          [&](const Report&) { return ++cycles[0] > 0; });
+          const at::Tensor expected = decode_by_parts(toy.models(), method, prompts, requests, toy.grid(),
+                                                      [&](DecodeState&, std::int64_t) { ++cycles[1]; });
+          EXPECT_TRUE(at::equal(codes, expected)) << chain << ", row ends " << row_ends << ", keep " << keep;
+          EXPECT_LE(cycles[0], cycles[1]) << "drafts are accepted alike";
+          EXPECT_GE(cycles[0], cycles[1] - 1);
+        }
+      }
+    }
+  }
+}
+
 // Shortened windows and trees, also where the image stands behind a preview.
 TEST_F(JacobiTest, GreedyTokensOfDraftsThatAdaptToo) {
   const Toy toy(small_shape());
