@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from torch import Tensor, nn
 
 from ..eagle.data import BUILD, SHARD, Images
 from ..eagle.features import TargetModel, load_target
-from ..eagle.files import read_lines
+from ..eagle.files import read_lines, save_whole
 from ..eagle.losses import chain_compression, filtered, guided_logits
 from ..eagle.train import drafter_config
 from ..export import checkpoint
@@ -110,9 +109,7 @@ class Distillation:
             "grid": config.grid,
             "prefix_rotation": config.prefix_rotation,
         }
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.out.with_suffix(".partial")
-        torch.save(
+        save_whole(
             {
                 "model": self.student.state_dict(),
                 "shape": asdict(config),
@@ -120,9 +117,8 @@ class Distillation:
                 "step": self.step,
                 "seconds": self.seconds,
             },
-            partial,
+            self.out,
         )
-        os.replace(partial, self.out)
         self.out.with_suffix(".json").write_text(json.dumps({"gpt": shape}) + "\n")
 
     def distributions(self, rows: list[Row]) -> tuple[Tensor, Tensor, Tensor]:

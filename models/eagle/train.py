@@ -13,7 +13,6 @@ minutes; the same command continues from it.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from dataclasses import asdict, replace
@@ -34,6 +33,7 @@ from .data import Images
 from .drafter import Drafter, rotary_table
 from .eagle3 import Eagle3Config, Eagle3Drafter
 from .features import TargetModel, load_target
+from .files import save_whole
 from .losses import AnyDrafter, acceptance, chain_compression, objective
 from .recipes import PUBLISHED_NOISE, RECIPES, Options, Phase
 
@@ -173,8 +173,6 @@ class Trainer:
 
     def save(self) -> None:
         """Rewrites the file: config, model (published weight names), and what resuming needs."""
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.out.with_suffix(".partial")
         content = {
             "config": asdict(self.drafter.config),
             "model": self.drafter.state_dict(),
@@ -184,8 +182,7 @@ class Trainer:
             "seconds": self.seconds,
             "reports": self.reports,
         }
-        torch.save(content, partial)
-        os.replace(partial, self.out)
+        save_whole(content, self.out)
 
     def schedule(self) -> tuple[float, Phase]:
         """Factor of the learning rates, and the phase, at this time."""
