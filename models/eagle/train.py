@@ -255,13 +255,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
     parser.add_argument("--out", type=Path, required=True, help="file of the drafter")
-    parser.add_argument("--recipe", choices=RECIPES, default="multi-step")
-    parser.add_argument("--minutes", type=float, default=30.0, help="of processor time per thread")
-    parser.add_argument("--batch", type=int, default=8, help="images")
+    parser.add_argument(
+        "--recipe", choices=RECIPES, default="multi-step", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=30.0,
+        help="of processor time per thread (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch", type=int, default=8, help="images of a step (default: %(default)s)"
+    )
     parser.add_argument("--ffn", type=int, default=0, help="default: twice the hidden width")
     parser.add_argument("--input-norm", action="store_true", help="norm before the attention")
-    parser.add_argument("--held-out", type=int, default=64, help="images for the report")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--held-out",
+        type=int,
+        default=64,
+        help="images of the first shard that are kept for the report (default: %(default)s)",
+    )
+    parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     options = parser.parse_args(arguments)
     return run_command(lambda: train(options))
 

@@ -220,7 +220,7 @@ void generate(const GenerateFlags& flags, const Given& given) {
 void add_generate(CLI::App& app) {
   auto flags = std::make_shared<GenerateFlags>();
   CLI::App* command = app.add_subcommand("generate", "Generate images from captions");
-  flags->jobs.add(*command);
+  flags->jobs.add(*command, ", each line generated as it arrives if --output numbers the images");
   flags->continued.add(*command, flags->jobs.batch_count);
   flags->method.add(*command);
   flags->model.add_model(*command, false);
