@@ -69,7 +69,7 @@ void read_format(JsonReader& reader, ImageFormat& format) {
   if (reader.has("output_format")) {
     format.name = reader.choice("output_format", {"png", "jpeg", "jpg", "webp"});
     if (format.name == "jpg") format.name = "jpeg";
-    if (format.name == "webp" && !can_encode_webp())
+    if (format.name == "webp" && !has_libwebp())
       reader.reject("output_format", "png or jpeg: this build has no libwebp");
   }
   if (!reader.has("output_compression")) return;
