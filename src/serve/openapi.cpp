@@ -137,10 +137,10 @@ Json edits_schema(const RequestRules& rules) {
   const auto file = [](const char* meaning) {
     return Json{{"type", "string"}, {"format", "binary"}, {"description", meaning}};
   };
-  fields["image"] =
-      file("A PNG file; where nothing else says what is generated anew, its transparent pixels do.");
+  fields["image"] = file(
+      "A PNG, JPEG or WebP file; where nothing else says what is generated anew, its transparent pixels do.");
   fields["mask"] = file(
-      "A PNG file with the sides of the image, transparent below a line or in a rectangle: what is "
+      "An image with the sides of the other one, transparent below a line or in a rectangle: what is "
       "generated anew.");
   fields["fit"] = choice("How an image of another size gets the model's.", {"crop", "pad", "stretch"});
   add_kept_part(fields, rules.limits);
@@ -155,9 +155,9 @@ Json img2img_schema(const RequestLimits& limits) {
                            {"items", {{"type", "string"}}},
                            {"minItems", 1},
                            {"maxItems", 1},
-                           {"description", "A PNG file in base64."}};
+                           {"description", "A PNG, JPEG or WebP file in base64."}};
   fields["mask"] = text(
-      "A PNG file in base64 with the sides of the image, white below a line or in a rectangle: what is "
+      "An image in base64 with the sides of the other one, white below a line or in a rectangle: what is "
       "generated anew.");
   fields["inpainting_mask_invert"] = whole("1: black is generated anew.", 0);
   fields["inpainting_mask_invert"]["maximum"] = 1;
