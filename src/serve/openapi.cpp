@@ -79,7 +79,8 @@ Json generations_schema(const RequestRules& rules) {
   fields["model"] = text("Name of a model.");
   fields["n"] = whole("Images.", 1);
   fields["n"]["maximum"] = limits.images;
-  fields["size"] = text("WIDTHxHEIGHT, or auto.");
+  fields["size"] =
+      text("WIDTHxHEIGHT, auto, 1K, 2K, 4K, or a shape, 16:9; the nearest of the model's sizes.");
   fields["response_format"] = choice("How images come.", {"b64_json", "url"});
   fields["output_format"] = choice("Kind of file.", {"png", "jpeg", "webp"});
   fields["output_compression"] = whole("Quality of jpeg and webp files; webp at 100 is lossless.", 0);
