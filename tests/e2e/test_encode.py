@@ -231,7 +231,7 @@ def resized_jpeg(width: int, height: int) -> bytes:
 
 BAD = {
     "JPEG that is cut off": (JPEG[:-40], "damaged JPEG image: Premature end of JPEG file"),
-    "JPEG with a damaged head": (JPEG[:4] + b"\0" + JPEG[5:], "damaged JPEG image: "),
+    "JPEG of 12 bits": (JPEG.replace(b"\xff\xc0\0\x11\x08", b"\xff\xc0\0\x11\x0c"), "damaged JPEG image: "),
     "JPEG of CMYK": (
         file_bytes(colours(64, 48).convert("CMYK"), "JPEG"),
         "got a JPEG image with CMYK colours, expected grey or RGB; convert it to RGB",
