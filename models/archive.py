@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ STORAGES = {
     "Byte": torch.uint8,
 }
 MOST_DEPTH = 32  # of modules in modules
+# Torch keeps a class's constants in a set, whose order differs from process to process.
+CONSTANTS = re.compile(rb"(?:^  \w+ : Final\[.*\n)+", re.MULTILINE)
 
 
 class PatientFile:
@@ -36,6 +39,9 @@ class PatientFile:
         except OSError as error:
             self.error = error
         return len(data)
+
+    def flush(self) -> None:
+        """torch.save calls this; the stream's owner closes it."""
 
 
 def write_archive(module: nn.Module, path: Path) -> None:
@@ -77,8 +83,15 @@ def archive_records(reader: Any) -> dict[str, bytes]:
         generated = name in ("version", "byteorder", ".data/version", ".data/serialization_id")
         if not generated and not name.endswith(".debug_pkl"):
             start = next(start for start in names if name.startswith(start))
-            records[names[start] + name[len(start) :]] = reader.get_record(name)
+            data = reader.get_record(name)
+            if name.endswith(".py"):
+                data = CONSTANTS.sub(sorted_lines, data)
+            records[names[start] + name[len(start) :]] = data
     return records
+
+
+def sorted_lines(found: re.Match[bytes]) -> bytes:
+    return b"".join(sorted(found[0].splitlines(keepends=True)))
 
 
 @dataclass

@@ -34,7 +34,7 @@ put() { cat >"$1.part" && mv "$1.part" "$1"; }
 install_all_packages() {
   command -v dpkg-query >/dev/null || return 0 # not Debian or Ubuntu: configuring names what is missing
   local wanted=(g++ cmake ninja-build ccache zlib1g-dev nlohmann-json3-dev libcli11-dev libstb-dev
-    libwebp-dev libgtest-dev libgmock-dev libbenchmark-dev)
+    libjpeg-dev libwebp-dev libgtest-dev libgmock-dev libbenchmark-dev)
   command -v python3 >/dev/null || wanted+=(python3)
   # Debian and Ubuntu ship Python without ensurepip; other interpreters bring their own.
   python3 -c 'import ensurepip, venv' 2>/dev/null || wanted+=(python3-venv)

@@ -123,10 +123,10 @@ void OutputFlags::check_room(std::int64_t count, const Extent& image) const {
   for (std::size_t i = 0; i < paths_.size(); ++i) {
     if (paths_[i].empty() || kOutputs[i].extent == nullptr) continue;
     const Extent extent = kOutputs[i].extent(count, image);
-    if (std::max(extent.width, extent.height) <= limits::kPngSide) continue;
+    if (std::max(extent.width, extent.height) <= limits::kImageSide) continue;
     throw Error(ExitCode::usage, std::string(kOutputs[i].flag) + ": got " + std::to_string(count) +
                                      " images, which take " + sides(extent.width, extent.height) +
-                                     " pixels, expected at most " + std::to_string(limits::kPngSide) +
+                                     " pixels, expected at most " + std::to_string(limits::kImageSide) +
                                      " a side; generate fewer");
   }
 }

@@ -25,7 +25,7 @@ CLI::Option* add_select(CLI::App& command, PlanOptions& plan) {
   return with_choices(command, flag->type_name("RULE")->capture_default_str(), select_rules());
 }
 
-void JobFlags::add(CLI::App& command) {
+void JobFlags::add(CLI::App& command, const std::string& of_standard_input) {
   begin_group(command, "Captions");
   common(command, command.add_option("-p,--prompt", prompts, "Caption; may be given several times"))
       ->allow_extra_args(false)
@@ -34,7 +34,8 @@ void JobFlags::add(CLI::App& command) {
          command.add_option(
              "--prompt-file", prompt_file,
              "Captions: one per line (# starts a comment), JSON lines with fields, JSON, CSV or TSV; - = "
-             "standard input, each line generated as it arrives if --output numbers the images"))
+             "standard input" +
+                 of_standard_input))
       ->type_name("FILE");
   command.add_option("--column", column, "Column or key of the captions in --prompt-file")
       ->type_name("NAME")

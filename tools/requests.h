@@ -41,7 +41,8 @@ struct JobFlags {
   int batch_count = 1;
   SamplingFlags sampling;
 
-  void add(CLI::App& command);
+  // The help of --prompt-file ends with what the command does with standard input, where that is special.
+  void add(CLI::App& command, const std::string& of_standard_input = "");
   bool names_images() const;  // whether any flag says what to generate
   // Throws Error(usage) where prompts are codes and the bundle reads captions.
   void check(const Manifest& manifest) const;

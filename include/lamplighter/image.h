@@ -26,9 +26,11 @@ LAMPLIGHTER_API std::string encode_png(const Image& image, const ImageText& text
 LAMPLIGHTER_API void write_png(const std::string& path, const Image& image, const ImageText& text = {},
                                bool overwrite = true);
 
-// The pixels of a PNG file with sides up to 16,384 and 2^26 pixels in all. Of 16 bits the upper 8 are used,
-// transparent pixels show a white ground. Throws Error(ExitCode::input), which names other kinds of files.
-LAMPLIGHTER_API Image read_png(const std::string& path);
+// The pixels of a PNG, JPEG or WebP file (the latter in builds with libjpeg and libwebp) with sides up to
+// 16,384 and 2^26 pixels in all. Of 16 bits the upper 8 are used, transparent pixels show a white ground, and
+// JPEG and WebP images are turned as their Exif data say. Throws Error(ExitCode::input), which names other
+// kinds of files.
+LAMPLIGHTER_API Image read_image(const std::string& path);
 
 // How an image gets other sides. crop: it is scaled to cover them, and the middle stays. pad: it is scaled
 // to fit inside, and the rest is white. stretch: each side is scaled on its own.

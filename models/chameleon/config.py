@@ -41,6 +41,9 @@ class TokenIds:
     row_end: int = 8803
     size_base: int = 8804  # + n stands for 32 n pixels
 
+    def codes(self) -> range:
+        return range(self.first_image_id, self.first_image_id + self.codebook_size)
+
     def largest(self) -> int:
         """The largest id that prompts and images without a size need."""
         last_code = self.first_image_id + self.codebook_size - 1

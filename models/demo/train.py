@@ -7,11 +7,11 @@
     ar         GPT, at a constant rate                     work/ar.pt
     cool       its last steps, with a falling rate         work/ar-cooled.pt
     classifier the evaluation's classifier                 work/classifier.pt
-    export     the bundle, with the classifier beside it        --out
-    drafter    EAGLE's, on the bundle's own images       work/drafter.pt, then into the bundle
-    flash      a FLASH drafter on the same images        work/flash.pt, then into the bundle
+    export     the bundle, with the classifier beside it   --out
+    drafter    EAGLE's, on the bundle's own images         work/drafter.pt, then into the bundle
+    flash      a FLASH drafter on the same images          work/flash.pt, then into the bundle
     eagle-3    a drafter that reads inner layers           work/eagle3.pt, then into the bundle
-    refine     a refiner, on windows that it drafts itself  work/refine.pt, then into the bundle
+    refine     a refiner, on windows that it drafts        work/refine.pt, then into the bundle
 
 Every stage continues where it was stopped and ends after the given minutes, which are processor time of one
 process, so that a busy machine trains as well as an idle one. More minutes for `ar` prolong it.
@@ -141,13 +141,24 @@ def main() -> None:
         "--work", type=Path, default=data.WORK, help="folder for intermediate files"
     )
     parser.add_argument("--out", type=Path, default=BUNDLE, help="folder of the bundle")
-    parser.add_argument("--shards", type=int, default=24, help="1000 scenes each (tokenise)")
+    parser.add_argument(
+        "--shards", type=int, default=24, help="1000 scenes each (tokenise; default: %(default)s)"
+    )
     parser.add_argument(
         "--minutes", type=float, help="processor time of one training stage; not for all"
     )
-    parser.add_argument("--processes", type=int, default=2, help="of ar and cool, one thread each")
-    parser.add_argument("--batch", type=int, default=8, help="images per process (ar, cool)")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda (ar, cool)")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=2,
+        help="of ar and cool, one thread each (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch", type=int, default=8, help="images per process (ar, cool; default: %(default)s)"
+    )
+    parser.add_argument(
+        "--device", default="cpu", help="cpu or cuda (ar, cool; default: %(default)s)"
+    )
     options = parser.parse_args()
     if options.stage == "all" and options.minutes:
         parser.error("--minutes: give it with a single stage")

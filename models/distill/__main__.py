@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from torch import Tensor, nn
 
 from ..eagle.data import BUILD, SHARD, Images
 from ..eagle.features import TargetModel, load_target
-from ..eagle.files import read_lines
+from ..eagle.files import read_lines, save_whole
 from ..eagle.losses import chain_compression, filtered, guided_logits
 from ..eagle.train import drafter_config
 from ..export import checkpoint
@@ -110,9 +109,7 @@ class Distillation:
             "grid": config.grid,
             "prefix_rotation": config.prefix_rotation,
         }
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.out.with_suffix(".partial")
-        torch.save(
+        save_whole(
             {
                 "model": self.student.state_dict(),
                 "shape": asdict(config),
@@ -120,9 +117,8 @@ class Distillation:
                 "step": self.step,
                 "seconds": self.seconds,
             },
-            partial,
+            self.out,
         )
-        os.replace(partial, self.out)
         self.out.with_suffix(".json").write_text(json.dumps({"gpt": shape}) + "\n")
 
     def distributions(self, rows: list[Row]) -> tuple[Tensor, Tensor, Tensor]:
@@ -224,15 +220,29 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
     parser.add_argument("--out", type=Path, required=True, help="file of the student")
-    parser.add_argument("--divergence", choices=DIVERGENCES, default="forward-kl")
-    parser.add_argument("--minutes", type=float, default=20.0, help="of processor time per thread")
-    parser.add_argument("--batch", type=int, default=8, help="images")
-    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument(
+        "--divergence", choices=DIVERGENCES, default="forward-kl", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=20.0,
+        help="of processor time per thread (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch", type=int, default=8, help="images of a step (default: %(default)s)"
+    )
+    parser.add_argument("--layers", type=int, default=2, help="default: %(default)s")
     parser.add_argument("--dim", type=int, default=0, help="width, default: the target's")
     parser.add_argument("--heads", type=int, default=0, help="default: heads of the target's width")
     parser.add_argument("--ffn", type=int, default=0, help="default: twice the width")
-    parser.add_argument("--held-out", type=int, default=64, help="images for the report")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--held-out",
+        type=int,
+        default=64,
+        help="images of the first shard that are kept for the report (default: %(default)s)",
+    )
+    parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--build", type=Path, default=BUILD, help="folder of the programs")
     options = parser.parse_args(arguments)
     return run_command(lambda: distill(options))

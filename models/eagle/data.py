@@ -299,7 +299,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--fit", choices=FITS, default=FITS[0], help="how images of other sizes are scaled"
     )
     parser.add_argument("--out", type=Path, required=True, help="folder of the data set")
-    parser.add_argument("--images", type=int, default=8192)
+    parser.add_argument("--images", type=int, default=8192, help="default: %(default)s")
     parser.add_argument("--size", metavar="WIDTHxHEIGHT", help="default: the bundle's first")
     parser.add_argument(
         "--layers", type=int, nargs="+", default=[], help="of the target, for EAGLE-3"

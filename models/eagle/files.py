@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
+import torch
+
+from ..archive import PatientFile
 from ..export.checkpoint import ExportError
 
 
@@ -34,11 +38,31 @@ def prepare_lines(kept: Path, lines: list[str], source: str) -> None:
         if common == len(lines):
             return
     kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    partial = partial_name(kept)
+    partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    os.replace(partial, kept)
 
 
 def keep(partial: Path, out: Path) -> None:
     """A finished file, perhaps of another file system, gets its name."""
-    moved = out.with_name(out.name + ".partial")
+    moved = partial_name(out)
     shutil.move(partial, moved)
     os.replace(moved, out)
+
+
+def save_whole(content: Any, out: Path) -> None:
+    """Writes what torch.load reads, or leaves the file that is there. OSError: the disk is full."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = partial_name(out)
+    with partial.open("wb") as stream:
+        patient = PatientFile(stream)
+        torch.save(content, patient)
+    if patient.error:
+        partial.unlink()
+        raise patient.error
+    os.replace(partial, out)
+
+
+def partial_name(out: Path) -> Path:
+    """Beside the file; two trainings into one folder do not share it."""
+    return out.with_name(out.name + ".partial")

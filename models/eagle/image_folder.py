@@ -1,7 +1,7 @@
-"""Images of a folder with captions beside them, as PNG files that the engine encodes.
+"""Images of a folder with captions beside them, as files that the engine encodes.
 
 The captions stand in metadata.jsonl, a line {"file_name": ..., "text": ...} for each image, or for NAME.png in
-NAME.txt. Images of other formats become PNG files, turned as their EXIF data says.
+NAME.txt. Images of formats that the engine does not read become PNG files, turned as their EXIF data says.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .files import keep, prepare_lines, read_text
 
 METADATA = "metadata.jsonl"
 NAMES, CAPTIONS = "images.txt", "captions.txt"  # of a data set
+READ = ("PNG", "JPEG", "WEBP")  # formats of which the engine reads all but CMYK and animations
 FITS = ("crop", "pad", "stretch")
 
 
@@ -85,22 +86,26 @@ def encode_images(
 ) -> None:
     """Runs the engine's encoder on images and keeps the tokens."""
     with tempfile.TemporaryDirectory() as folder:
-        partial, files = Path(folder) / "codes.json", png_files(images, Path(folder))
+        partial, files = Path(folder) / "codes.json", readable_files(images, Path(folder))
         command = [binary, "encode", "-q", "-m", model.bundle, "-o", partial, "--fit", fit]
         command += ["-W", model.grid["width"], "-H", model.grid["height"], "-t", 1, "--", *files]
         run_program(command)
         keep(partial, out)
 
 
-def png_files(images: Sequence[CaptionedImage], folder: Path) -> list[Path]:
-    """PNG files of the images; those that are none yet are written into `folder`."""
-    return [png_file(image.path, folder / f"{i}.png") for i, image in enumerate(images)]
+def readable_files(images: Sequence[CaptionedImage], folder: Path) -> list[Path]:
+    """Files that the engine reads; PNG files in `folder` in place of the others."""
+    return [readable_file(image.path, folder / f"{i}.png") for i, image in enumerate(images)]
 
 
-def png_file(path: Path, out: Path) -> Path:
+def readable_file(path: Path, out: Path) -> Path:
     try:
         with Image.open(path) as image:
-            if image.format == "PNG":
+            if (
+                image.format in READ
+                and image.mode != "CMYK"
+                and not getattr(image, "is_animated", False)
+            ):
                 return path
             image = ImageOps.exif_transpose(image)
             has_alpha = image.has_transparency_data

@@ -13,7 +13,6 @@ minutes; the same command continues from it.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from dataclasses import asdict, replace
@@ -34,6 +33,7 @@ from .data import Images
 from .drafter import Drafter, rotary_table
 from .eagle3 import Eagle3Config, Eagle3Drafter
 from .features import TargetModel, load_target
+from .files import save_whole
 from .losses import AnyDrafter, acceptance, chain_compression, objective
 from .recipes import PUBLISHED_NOISE, RECIPES, Options, Phase
 
@@ -173,8 +173,6 @@ class Trainer:
 
     def save(self) -> None:
         """Rewrites the file: config, model (published weight names), and what resuming needs."""
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.out.with_suffix(".partial")
         content = {
             "config": asdict(self.drafter.config),
             "model": self.drafter.state_dict(),
@@ -184,8 +182,7 @@ class Trainer:
             "seconds": self.seconds,
             "reports": self.reports,
         }
-        torch.save(content, partial)
-        os.replace(partial, self.out)
+        save_whole(content, self.out)
 
     def schedule(self) -> tuple[float, Phase]:
         """Factor of the learning rates, and the phase, at this time."""
@@ -258,13 +255,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
     parser.add_argument("--out", type=Path, required=True, help="file of the drafter")
-    parser.add_argument("--recipe", choices=RECIPES, default="multi-step")
-    parser.add_argument("--minutes", type=float, default=30.0, help="of processor time per thread")
-    parser.add_argument("--batch", type=int, default=8, help="images")
+    parser.add_argument(
+        "--recipe", choices=RECIPES, default="multi-step", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=30.0,
+        help="of processor time per thread (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch", type=int, default=8, help="images of a step (default: %(default)s)"
+    )
     parser.add_argument("--ffn", type=int, default=0, help="default: twice the hidden width")
     parser.add_argument("--input-norm", action="store_true", help="norm before the attention")
-    parser.add_argument("--held-out", type=int, default=64, help="images for the report")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--held-out",
+        type=int,
+        default=64,
+        help="images of the first shard that are kept for the report (default: %(default)s)",
+    )
+    parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     options = parser.parse_args(arguments)
     return run_command(lambda: train(options))
 

@@ -116,14 +116,14 @@ def make_bundle(
             bundle.write(options.out, options.overwrite)
 
 
-def parse_sizes(text: str) -> list[tuple[int, int]]:
+def parse_sizes(text: str, where: str = "--sizes") -> list[tuple[int, int]]:
     """Pairs of positive numbers from WIDTHxHEIGHT,..."""
     sizes = []
     for item in text.split(","):
         width, _, height = item.strip().partition("x")
         legal = all(re.fullmatch("[1-9][0-9]{0,4}", side) for side in (width, height))
         if not legal:
-            raise ExportError(f"--sizes: got {item!r}, expected WIDTHxHEIGHT such as 768x768", 2)
+            raise ExportError(f"{where}: got {item!r}, expected WIDTHxHEIGHT such as 768x768", 2)
         sizes.append((int(width), int(height)))
     return sizes
 

@@ -105,6 +105,13 @@ class Section:
             raise self.error(name, f"a positive number up to {most:g}")
         return float(value)
 
+    def rotary_base(self, name: str) -> float:
+        """Below 1 rotations would grow from pair to pair, beyond what fp32 holds."""
+        value = self.number(name, LARGEST_BASE)
+        if value < 1:
+            raise self.error(name, f"a number from 1 to {LARGEST_BASE:g}")
+        return value
+
     def flag(self, name: str, default: bool | None = None) -> bool:
         value = self.values.get(name)
         if value is None and default is not None:
@@ -229,11 +236,11 @@ def has_rope_base(section: Section, key: str) -> bool:
 def rope_base(section: Section, key: str = "rope_theta", default: float | None = None) -> float:
     """The base of plain rotations. ExportError: there is none, there are two, or rotations are scaled."""
     section.fixed({"partial_rotary_factor": 1.0})
-    found = {f"{section.prefix}{key}": section.number(key, LARGEST_BASE)} if key in section else {}
+    found = {f"{section.prefix}{key}": section.rotary_base(key)} if key in section else {}
     for place in rope_places(section):
         place.fixed({"partial_rotary_factor": 1.0})
         if "rope_theta" in place:
-            found[f"{place.prefix}rope_theta"] = place.number("rope_theta", LARGEST_BASE)
+            found[f"{place.prefix}rope_theta"] = place.rotary_base("rope_theta")
     if len(set(found.values())) > 1:
         values = " and ".join(f"{name} is {value:g}" for name, value in found.items())
         raise ExportError(f"{section.where}: {values}, expected one value", section.exit_code)

@@ -40,7 +40,7 @@ def read_sizes(given: Section) -> list[tuple[int, int]] | None:
     texts = given.values["sizes"]
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
         raise given.error("sizes", 'a list such as ["768x768"]')
-    return parse_sizes(",".join(texts))
+    return parse_sizes(",".join(texts), f"{given.where}: {given.prefix}sizes")
 
 
 def require_trained(settings: Settings, published: Settings) -> None:

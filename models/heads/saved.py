@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from ..eagle.files import save_whole
 from ..export import checkpoint
 from ..export.checkpoint import ExportError
 
@@ -28,9 +28,6 @@ def save(
     out: Path, heads: Any, optimizer: torch.optim.Optimizer, step: int, seconds: float
 ) -> None:
     """Replaces the file as a whole."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_suffix(".partial")
     parts = {"model": heads.state_dict(), "optimizer": optimizer.state_dict()}
     clock = {"step": step, "seconds": seconds}
-    torch.save({"config": asdict(heads.config), **parts, **clock}, partial)
-    os.replace(partial, out)
+    save_whole({"config": asdict(heads.config), **parts, **clock}, out)

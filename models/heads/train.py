@@ -171,17 +171,56 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
     parser.add_argument("--out", type=Path, required=True, help="file of the heads")
-    parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--blocks", type=int, default=1, help="residual blocks of a head of medusa")
-    parser.add_argument("--inner", type=int, default=0, help="inner width of mlp and flash")
-    parser.add_argument("--groups", type=int, default=0, help="of keys and values of flash")
-    parser.add_argument("--queries", type=int, default=0, help="flash: number of compressed rows")
-    parser.add_argument("--window", type=int, default=64, help="flash: rows that are not old")
+    parser.add_argument(
+        "--heads", type=int, default=4, help="tokens that are drafted ahead (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--blocks",
+        type=int,
+        default=1,
+        help="residual blocks of a head of medusa (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--inner",
+        type=int,
+        default=0,
+        help="inner width of mlp and flash (default: the hidden width, flash four times)",
+    )
+    parser.add_argument(
+        "--groups",
+        type=int,
+        default=0,
+        help="flash: groups of keys and values (default: one for each head)",
+    )
+    parser.add_argument(
+        "--queries",
+        type=int,
+        default=0,
+        help="flash: rows that older ones are compressed to (default: none are compressed)",
+    )
+    parser.add_argument(
+        "--window",
+        type=int,
+        default=64,
+        help="flash: newest rows, which are not compressed (default: %(default)s)",
+    )
     parser.add_argument("--recipe", choices=("guided", "published"), default="guided")
-    parser.add_argument("--minutes", type=float, default=20.0, help="of processor time per thread")
-    parser.add_argument("--batch", type=int, default=8, help="images")
-    parser.add_argument("--held-out", type=int, default=64, help="images for the report")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=20.0,
+        help="of processor time per thread (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch", type=int, default=8, help="images of a step (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--held-out",
+        type=int,
+        default=64,
+        help="images of the first shard that are kept for the report (default: %(default)s)",
+    )
+    parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     return run_command(lambda: train(parser.parse_args(arguments)))
 
 

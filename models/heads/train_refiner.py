@@ -142,11 +142,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--bundle", type=Path, required=True)
     parser.add_argument("--captions", required=True, help="a file, or demo: the demo's own")
     parser.add_argument("--out", type=Path, required=True, help="file of the refiner")
-    parser.add_argument("--slots", type=int, default=6, help="drafts of a window")
-    parser.add_argument("--inner", type=int, default=256, help="its inner width")
-    parser.add_argument("--minutes", type=float, default=40.0, help="of processor time per thread")
-    parser.add_argument("--batch", type=int, default=64, help="images side by side")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--slots", type=int, default=6, help="drafts of a window (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--inner", type=int, default=256, help="inner width of the refiner (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=40.0,
+        help="of processor time per thread (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch", type=int, default=64, help="images side by side (default: %(default)s)"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--build", type=Path, default=BUILD, help="folder of the programs")
     return run_command(lambda: train(parser.parse_args(arguments)))
 

@@ -19,7 +19,7 @@ RUN mkdir /run-time && cp -a --parents /src/.venv/lib/python3*/site-packages/{to
 FROM ubuntu:24.04
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends libwebp7 zlib1g \
+    && apt-get install -y --no-install-recommends libjpeg-turbo8 libwebp7 zlib1g \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/lamplighter /opt/lamplighter
 COPY --from=build /run-time/src /src

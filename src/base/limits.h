@@ -31,12 +31,16 @@ inline constexpr std::size_t kTable = std::size_t{1} << 30;
 inline constexpr std::size_t kPngText = std::size_t{16} << 20;
 inline constexpr std::size_t kPngTexts = 1000;
 
-// Pixels per side of an image. Keeps 32-bit sizes in PNG code far from overflow.
-inline constexpr int kPngSide = 16384;
+// Pixels per side of an image. Keeps 32-bit sizes in image code far from overflow.
+inline constexpr int kImageSide = 16384;
 
 // Pixels of an image that is read, 67 million: as in the largest photographs of most cameras. Of 16-bit files
 // each takes up to 20 bytes of memory.
-inline constexpr std::uint64_t kPngPixels = std::uint64_t{1} << 26;
+inline constexpr std::uint64_t kImagePixels = std::uint64_t{1} << 26;
+
+// Passes over the pixels of a progressive JPEG file. Usual ones have 10; each takes time for all pixels, and
+// few bytes may be enough for one.
+inline constexpr int kJpegScans = 100;
 
 // Codes of an image for a decoder whose bundle lists no grids: four times the largest images of published
 // models. Attention inside decoders takes quadratic memory.

@@ -46,6 +46,7 @@ std::string png_source(std::string_view png) {
 std::string fill_page(std::string_view page,
                       const std::vector<std::pair<std::string_view, std::string>>& texts) {
   std::vector<std::pair<std::size_t, std::size_t>> marks;  // offset in the page, index of the text
+  marks.reserve(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) marks.emplace_back(page.find(texts[i].first), i);
   std::sort(marks.begin(), marks.end());
   std::string filled;

@@ -77,7 +77,7 @@ Safetensors Safetensors::parse(std::string bytes, const std::string& where, Exit
   JsonReader reader(header, where, code);
   for (const auto& [name, value] : header.items()) {
     if (name == "__metadata__") {
-      JsonReader metadata = reader.object(name);
+      const JsonReader metadata = reader.object(name);
       for (const auto& [key, text] : value.items()) {
         if (!text.is_string()) metadata.reject(key, "a string");
         file.metadata_[key] = text.get<std::string>();

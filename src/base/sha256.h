@@ -23,7 +23,7 @@ class Sha256 {
  private:
   void compress(const unsigned char* blocks, std::size_t count);  // `count` blocks of 64 bytes
 
-  bool instructions_;
+  [[maybe_unused]] bool instructions_;  // read on x86 alone
   std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::array<unsigned char, 64> pending_{};

@@ -68,7 +68,7 @@ void arrange_dpg(const std::string& folder, const std::vector<Record>& images) {
     const std::string grid = (grids / (name + ".png")).string();
     if (records.size() != kGridImages || is_newer(grid, folder, records)) continue;
     std::vector<Image> cells;
-    for (const Record* record : records) cells.push_back(read_png(join_path(folder, record->file)));
+    for (const Record* record : records) cells.push_back(read_image(join_path(folder, record->file)));
     publish_file(grid, join_path(folder, ".tmp/grid"), encode_png(contact_sheet(cells, 2, 0)));
   }
 }

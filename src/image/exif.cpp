@@ -2,16 +2,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/utf8.h"
-#include "image/big_endian.h"
+#include "image/byte_order.h"
 
 namespace lamplighter {
 namespace {
 
-constexpr std::uint16_t kExifPointer = 0x8769, kMakerNote = 0x927C, kUserComment = 0x9286;
-constexpr std::uint16_t kLong = 4, kUndefined = 7;  // value types
-constexpr std::size_t kHeader = 8, kEntry = 12;     // bytes
+constexpr std::uint16_t kExifPointer = 0x8769, kMakerNote = 0x927C, kUserComment = 0x9286,
+                        kOrientation = 0x0112;
+constexpr std::uint16_t kShort = 3, kLong = 4, kUndefined = 7;  // value types
+constexpr std::size_t kHeader = 8, kEntry = 12;                 // bytes
+constexpr std::string_view kBigEndian{"MM\0*", 4}, kLittleEndian{"II*\0", 4};
 constexpr std::string_view kVendor{"lamplighter\0", 12};
 
 std::string encode_utf16(const std::string& text) {
@@ -41,21 +44,22 @@ constexpr std::size_t size_of_directory(std::size_t entries) {
   return 2 + entries * kEntry + 4;
 }
 
-// Position and length of a tag's value in the directory at `at`. Returns false when the tag is missing.
-struct Value {
-  std::size_t offset = 0, size = 0;
-};
-bool find_value(std::string_view block, std::size_t at, std::uint16_t tag, Value& value) {
-  if (at > block.size() || block.size() - at < 2) return false;
-  const std::size_t count = read_16(block.substr(at));
-  if ((block.size() - at - 2) / kEntry < count) return false;
+std::size_t read_number(std::string_view bytes, bool is_little) {
+  if (is_little) return read_little(bytes);
+  return bytes.size() == 2 ? read_16(bytes) : read_32(bytes);
+}
+
+// The entry of a tag in the directory at `at`. Returns nothing when the tag is missing.
+std::optional<std::string_view> find_entry(std::string_view block, std::size_t at, std::uint16_t tag,
+                                           bool is_little = false) {
+  if (at > block.size() || block.size() - at < 2) return std::nullopt;
+  const std::size_t count = read_number(block.substr(at, 2), is_little);
+  if ((block.size() - at - 2) / kEntry < count) return std::nullopt;
   for (std::size_t i = 0; i < count; ++i) {
     const std::string_view found = block.substr(at + 2 + i * kEntry, kEntry);
-    if (read_16(found) != tag) continue;
-    value = {read_32(found.substr(8)), read_32(found.substr(4))};
-    return true;
+    if (read_number(found.substr(0, 2), is_little) == tag) return found;
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -67,20 +71,31 @@ std::string encode_exif(const ImageText& text) {
     if (keyword == "lamplighter") note = std::string(kVendor) + value;
   }
   const std::size_t exif = kHeader + size_of_directory(1), values = exif + size_of_directory(2);
-  return std::string("MM\0*", 4) + encode_32(kHeader) + directory(1, entry(kExifPointer, kLong, 1, exif)) +
+  return std::string(kBigEndian) + encode_32(kHeader) + directory(1, entry(kExifPointer, kLong, 1, exif)) +
          directory(2, entry(kMakerNote, kUndefined, note.size(), values) +
                           entry(kUserComment, kUndefined, comment.size(), values + note.size())) +
          note + comment;
 }
 
 std::string read_exif(std::string_view block) {
-  Value pointer, note;
-  if (block.size() < kHeader || block.substr(0, 4) != std::string_view("MM\0*", 4)) return "";
-  if (!find_value(block, read_32(block.substr(4)), kExifPointer, pointer)) return "";
-  if (!find_value(block, pointer.offset, kMakerNote, note)) return "";
-  if (note.offset > block.size() || note.size > block.size() - note.offset) return "";
-  const std::string_view value = block.substr(note.offset, note.size);
+  if (block.size() < kHeader || block.substr(0, 4) != kBigEndian) return "";
+  const auto pointer = find_entry(block, read_32(block.substr(4)), kExifPointer);
+  if (!pointer) return "";
+  const auto note = find_entry(block, read_32(pointer->substr(8)), kMakerNote);
+  if (!note) return "";
+  const std::size_t size = read_32(note->substr(4)), offset = read_32(note->substr(8));
+  if (offset > block.size() || size > block.size() - offset) return "";
+  const std::string_view value = block.substr(offset, size);
   return value.substr(0, kVendor.size()) == kVendor ? std::string(value.substr(kVendor.size())) : "";
+}
+
+int read_orientation(std::string_view block) {
+  const bool is_little = block.substr(0, 4) == kLittleEndian;
+  if (block.size() < kHeader || (!is_little && block.substr(0, 4) != kBigEndian)) return 1;
+  const auto entry = find_entry(block, read_number(block.substr(4, 4), is_little), kOrientation, is_little);
+  if (!entry || read_number(entry->substr(2, 2), is_little) != kShort) return 1;
+  const std::size_t value = read_number(entry->substr(8, 2), is_little);
+  return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
 }
 
 }  // namespace lamplighter

@@ -15,4 +15,8 @@ std::string encode_exif(const ImageText& text);
 // Reads our MakerNote from a block; empty when it is missing or another program's.
 std::string read_exif(std::string_view block);
 
+// How an image is to be turned, 1 to 8 (section 4.6.4, tag 0x0112); 1, as it is, where a block does not say
+// it.
+int read_orientation(std::string_view block);
+
 }  // namespace lamplighter

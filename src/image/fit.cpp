@@ -127,9 +127,9 @@ double fitted_edge(int width, int height, int fitted_width, int fitted_height, F
 }
 
 Image fit_image(const Image& image, int width, int height, Fit fit) {
-  if (std::min(width, height) < 1 || std::max(width, height) > limits::kPngSide) {
+  if (std::min(width, height) < 1 || std::max(width, height) > limits::kImageSide) {
     throw Error(ExitCode::usage, "size: got " + sides(width, height) + ", expected sides of 1.." +
-                                     std::to_string(limits::kPngSide) + " pixels");
+                                     std::to_string(limits::kImageSide) + " pixels");
   }
   const auto area = static_cast<std::size_t>(std::max(image.width, 0)) *
                     static_cast<std::size_t>(std::max(image.height, 0));

@@ -22,9 +22,8 @@ std::string image_kind(std::string_view bytes);
 std::string encode_jpeg(const Image& image, const ImageText& text, int quality = 95);
 std::optional<std::string_view> exif_of_jpeg(std::string_view file);
 
-// quality: 0 to 99, or 100: lossless. Throws Error(ExitCode::output) in builds without libwebp, where
-// can_encode_webp() is false.
-bool can_encode_webp();
+// quality: 0 to 99, or 100: lossless. Throws Error(ExitCode::output) in builds without libwebp.
+bool has_libwebp();
 std::string encode_webp(const Image& image, const ImageText& text, int quality = 100);
 std::optional<std::string_view> exif_of_webp(std::string_view file);
 

@@ -34,10 +34,10 @@ std::string ending_of(const std::string& path) {
 std::string refuse_image_name(const std::string& path) {
   constexpr std::array others{".gif", ".bmp", ".tif", ".tiff", ".avif", ".ppm"};
   const std::string ending = ending_of(path);
-  if (ending == ".webp" && !can_encode_webp())
+  if (ending == ".webp" && !has_libwebp())
     return "a name that ends in .png or .jpg: this build has no libwebp";
   if (std::find(others.begin(), others.end(), ending) == others.end()) return "";
-  return can_encode_webp() ? "a name that ends in .png, .jpg or .webp" : "a name that ends in .png or .jpg";
+  return has_libwebp() ? "a name that ends in .png, .jpg or .webp" : "a name that ends in .png or .jpg";
 }
 
 void write_image(const std::string& path, const Image& image, const ImageText& text, bool overwrite) {

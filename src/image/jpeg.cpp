@@ -1,6 +1,6 @@
 #include <cstddef>
 
-#include "image/big_endian.h"
+#include "image/byte_order.h"
 #include "image/exif.h"
 #include "image/formats.h"
 #include "image/stb_write.h"

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/limits.h"
 #include "lamplighter/image.h"
@@ -17,19 +15,6 @@ inline constexpr std::string_view kPngSignature{"\x89PNG\r\n\x1a\n", 8};
 // Throws like read_image_text.
 ImageText parse_png_text(std::string_view bytes, const std::string& path,
                          std::size_t most = limits::kPngText);
-
-// The pixels of a PNG file, as read_png gives them, `most` at the most. Throws like it.
-Image parse_png(std::string_view bytes, const std::string& path, std::uint64_t most = limits::kPngPixels);
-
-// Pixels with their opacity: pixels[(y * width + x) * 4 + channel], red, green, blue, alpha.
-struct ClearImage {
-  int width = 0, height = 0;
-  std::vector<std::uint8_t> pixels;
-};
-
-// The same with the opacity of each pixel.
-ClearImage parse_clear_png(std::string_view bytes, const std::string& path,
-                           std::uint64_t most = limits::kPngPixels);
 
 // The packed rows in a file of encode_png: the data of its chunks IDAT, a zlib stream (section 11.2.4).
 std::string png_data(std::string_view bytes);

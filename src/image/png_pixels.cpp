@@ -1,11 +1,9 @@
 #include <zlib.h>
 
-#include "base/files.h"
 #include "base/inflate.h"
-#include "image/big_endian.h"
-#include "image/formats.h"
+#include "image/byte_order.h"
+#include "image/pixels.h"
 #include "image/png_chunks.h"
-#include "lamplighter/error.h"
 #include "lamplighter/image.h"
 
 #pragma GCC diagnostic push
@@ -15,7 +13,7 @@
 #define STBI_ONLY_PNG
 #define STBI_NO_SIMD  // SIMD code serves other formats only
 #define STBI_NO_STDIO
-#define STBI_MAX_DIMENSIONS lamplighter::limits::kPngSide
+#define STBI_MAX_DIMENSIONS lamplighter::limits::kImageSide
 #include <stb_image.h>
 #pragma GCC diagnostic pop
 
@@ -27,19 +25,6 @@
 namespace lamplighter {
 
 namespace {
-
-[[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw Error(ExitCode::input, path + ": " + why);
-}
-
-void require_png(std::string_view bytes, const std::string& path) {
-  const std::string kind = image_kind(bytes);
-  if (kind == "PNG") return;
-  if (kind.empty())
-    refuse(path,
-           std::string("got ") + (bytes.empty() ? "an empty file" : "no image") + ", expected a PNG image");
-  refuse(path, "got an image in the format " + kind + ", expected a PNG image; convert it to PNG");
-}
 
 // At least as many bytes as the rows of an image have (PNG specification, sections 7 and 8), from the head
 // that its first chunk holds.
@@ -56,17 +41,14 @@ std::uint64_t most_data(std::string_view head) {
 void require_content(std::string_view bytes, const std::string& path, std::uint64_t most) {
   constexpr std::size_t kFrame = 12;      // length, type and CRC-32
   constexpr std::uint64_t kRatio = 1032;  // deflate expands at most this much
-  const auto damaged = [&](const char* why) { refuse(path, std::string("damaged PNG image: ") + why); };
+  const auto damaged = [&](const char* why) { refuse_image(path, std::string("damaged PNG image: ") + why); };
   bytes.remove_prefix(kPngSignature.size());
   if (bytes.size() < 13 + kFrame) damaged("it is cut off");
   if (read_32(bytes) != 13 || bytes.substr(4, 4) != "IHDR") damaged("it does not begin with its head");
   const std::string_view head = bytes.substr(8, 13);
   const std::uint64_t width = read_32(head), height = read_32(head.substr(4));
   if (width * height / 8 > kRatio * bytes.size()) damaged("it is too small for its pixels");  // a bit each
-  if (width <= limits::kPngSide && height <= limits::kPngSide && width * height > most) {
-    refuse(path, "got " + std::to_string(width) + "x" + std::to_string(height) +
-                     " pixels, expected at most " + std::to_string(most) + "; make it smaller");
-  }
+  require_pixels(width, height, path, most);
   std::vector<std::string_view> data;
   for (bool is_complete = false; !is_complete;) {
     if (bytes.size() < kFrame) damaged("it is cut off");
@@ -80,7 +62,6 @@ void require_content(std::string_view bytes, const std::string& path, std::uint6
     is_complete = body.substr(0, 4) == "IEND";  // data after it does not belong to the image
     bytes.remove_prefix(kFrame + length);
   }
-  if (width > limits::kPngSide || height > limits::kPngSide) return;  // stb_image says so
   const std::optional<std::uint64_t> size = inflated_size(data, most_data(head));
   if (!size) damaged("its packed data are damaged");
   if (*size > most_data(head)) damaged("it has more data than its pixels need");
@@ -104,54 +85,21 @@ std::optional<std::string> with_whole_palette(std::string_view bytes) {
   return std::nullopt;
 }
 
-// Colours of a pixel in front of white.
-void append_on_white(const stbi_uc* rgba, std::vector<std::uint8_t>& pixels) {
-  const unsigned alpha = rgba[3];
-  for (int channel = 0; channel < 3; ++channel)
-    pixels.push_back(static_cast<std::uint8_t>((rgba[channel] * alpha + 255 * (255 - alpha) + 127) / 255));
-}
+}  // namespace
 
-using Decoded = std::unique_ptr<stbi_uc, void (*)(void*)>;
-
-// Four bytes for each pixel.
-Decoded decode(std::string_view bytes, const std::string& path, std::uint64_t most, int& width, int& height) {
-  require_png(bytes, path);
+ClearImage decode_png(std::string_view bytes, const std::string& path, std::uint64_t most) {
   require_content(bytes, path, most);
   const std::optional<std::string> whole = with_whole_palette(bytes);
   if (whole) bytes = *whole;
-  int channels = 0;
-  Decoded pixels(
-      stbi_load_from_memory(reinterpret_cast<const stbi_uc*>(bytes.data()), static_cast<int>(bytes.size()),
-                            &width, &height, &channels, STBI_rgb_alpha),
-      stbi_image_free);
-  if (pixels == nullptr) refuse(path, std::string("damaged PNG image: ") + stbi_failure_reason());
-  return pixels;
-}
-
-std::size_t area_of(int width, int height) {
-  return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
-}
-
-}  // namespace
-
-Image parse_png(std::string_view bytes, const std::string& path, std::uint64_t most) {
-  Image image;
-  const Decoded pixels = decode(bytes, path, most, image.width, image.height);
-  const std::size_t area = area_of(image.width, image.height);
-  image.pixels.reserve(3 * area);
-  for (std::size_t pixel = 0; pixel < area; ++pixel) append_on_white(pixels.get() + 4 * pixel, image.pixels);
-  return image;
-}
-
-ClearImage parse_clear_png(std::string_view bytes, const std::string& path, std::uint64_t most) {
   ClearImage image;
-  const Decoded pixels = decode(bytes, path, most, image.width, image.height);
+  int channels = 0;
+  const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
+      stbi_load_from_memory(reinterpret_cast<const stbi_uc*>(bytes.data()), static_cast<int>(bytes.size()),
+                            &image.width, &image.height, &channels, STBI_rgb_alpha),
+      stbi_image_free);
+  if (pixels == nullptr) refuse_image(path, std::string("damaged PNG image: ") + stbi_failure_reason());
   image.pixels.assign(pixels.get(), pixels.get() + 4 * area_of(image.width, image.height));
   return image;
-}
-
-Image read_png(const std::string& path) {
-  return parse_png(read_input(path), path);
 }
 
 }  // namespace lamplighter

@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "base/inflate.h"
 #include "base/utf8.h"
-#include "image/big_endian.h"
+#include "image/byte_order.h"
 #include "image/png_chunks.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"

@@ -1,7 +1,7 @@
 #include <zlib.h>
 
 #include "base/files.h"
-#include "image/big_endian.h"
+#include "image/byte_order.h"
 #include "image/png_chunks.h"
 #include "image/stb_write.h"
 #include "lamplighter/image.h"

@@ -50,8 +50,8 @@ void append_to_string(void* context, void* data, int size) {
 }
 
 void check(const Image& image, const char* kind) {
-  const bool sized = image.width > 0 && image.height > 0 && image.width <= limits::kPngSide &&
-                     image.height <= limits::kPngSide;
+  const bool sized = image.width > 0 && image.height > 0 && image.width <= limits::kImageSide &&
+                     image.height <= limits::kImageSide;
   if (sized && image.pixels.size() == std::size_t{kChannels} * static_cast<std::size_t>(image.width) *
                                           static_cast<std::size_t>(image.height))
     return;

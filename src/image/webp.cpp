@@ -1,26 +1,22 @@
 #if defined(LAMPLIGHTER_WITH_WEBP)
+#include <webp/decode.h>
 #include <webp/encode.h>
 #endif
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "base/format.h"
+#include "image/byte_order.h"
 #include "image/exif.h"
 #include "image/formats.h"
+#include "image/pixels.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter {
 namespace {
-
-// WebP numbers are little-endian (WebP container specification).
-std::size_t read_little(std::string_view bytes) {
-  std::size_t value = 0;
-  for (int i = 3; i >= 0; --i)
-    value = value << 8U | static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
-  return value;
-}
 
 constexpr std::size_t kFileHeader = 12, kChunkHeader = 8;  // bytes
 
@@ -52,7 +48,7 @@ std::string with_exif(const Image& image, std::string_view file, const std::stri
 }  // namespace
 
 #if defined(LAMPLIGHTER_WITH_WEBP)
-bool can_encode_webp() {
+bool has_libwebp() {
   return true;
 }
 
@@ -72,20 +68,50 @@ std::string encode_webp(const Image& image, const ImageText& text, int quality) 
   const std::string_view file(reinterpret_cast<const char*>(data), size);
   return text.empty() ? std::string(file) : with_exif(image, file, encode_exif(text));
 }
+
+ClearImage decode_webp(std::string_view bytes, const std::string& path, std::uint64_t most) {
+  const auto require = [&](VP8StatusCode status) {
+    if (status == VP8_STATUS_OK) return;
+    const bool is_short = status == VP8_STATUS_NOT_ENOUGH_DATA || status == VP8_STATUS_SUSPENDED;
+    refuse_image(path, std::string("damaged WebP image: ") +
+                           (is_short ? "it is cut off" : "its packed data are damaged"));
+  };
+  WebPDecoderConfig config;
+  if (WebPInitDecoderConfig(&config) == 0)
+    refuse_image(path, "cannot read WebP files: libwebp is another one than at build time");
+  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  require(WebPGetFeatures(data, bytes.size(), &config.input));
+  if (config.input.has_animation != 0)
+    refuse_image(path, "got an animated WebP image, expected one image; save one of its frames");
+  ClearImage image{config.input.width, config.input.height, {}};
+  require_pixels(static_cast<std::uint64_t>(image.width), static_cast<std::uint64_t>(image.height), path,
+                 most);
+  image.pixels.resize(4 * area_of(image.width, image.height));
+  config.output.colorspace = MODE_RGBA;
+  config.output.is_external_memory = 1;
+  config.output.u.RGBA = {image.pixels.data(), 4 * image.width, image.pixels.size()};
+  require(WebPDecode(data, bytes.size(), &config));
+  const std::optional<std::string_view> exif = exif_of_webp(bytes);
+  return turned(std::move(image), exif ? read_orientation(*exif) : 1);
+}
 #else
-bool can_encode_webp() {
+bool has_libwebp() {
   return false;
 }
 
 std::string encode_webp(const Image& /*image*/, const ImageText& /*text*/, int /*quality*/) {
   throw Error(ExitCode::output, "cannot write WebP files: this build has no libwebp");
 }
+
+ClearImage decode_webp(std::string_view /*bytes*/, const std::string& path, std::uint64_t /*most*/) {
+  refuse_image(path, "cannot read WebP files: this build has no libwebp");
+}
 #endif
 
 std::optional<std::string_view> exif_of_webp(std::string_view file) {
   file.remove_prefix(kFileHeader);
   while (file.size() >= kChunkHeader) {
-    const std::size_t size = read_little(file.substr(4));
+    const std::size_t size = read_little(file.substr(4, 4));
     if (size > file.size() - kChunkHeader) break;
     if (file.substr(0, 4) == "EXIF") return file.substr(kChunkHeader, size);
     file.remove_prefix(std::min(file.size(), kChunkHeader + size + size % 2));

@@ -5,7 +5,7 @@
 
 #include "base/format.h"
 #include "image/formats.h"
-#include "image/png_chunks.h"
+#include "image/pixels.h"
 #include "lamplighter/error.h"
 #include "pipeline/output/codes_file.h"
 #include "pipeline/pixel_encoder.h"
@@ -102,7 +102,7 @@ Continued parse_continued(std::string_view bytes, const std::string& from, std::
                           const char* index_name) {
   if (!image_kind(bytes).empty()) {
     require_index(index, 1, from, index_name);
-    return {from, {}, 0, parse_png(bytes, from)};
+    return {from, {}, 0, parse_image(bytes, from)};
   }
   std::vector<SavedCodes> images = parse_codes(bytes, from);
   require_index(index, images.size(), from, index_name);

@@ -39,8 +39,8 @@ struct Continued {
   void encode(TextToImage& engine);
 };
 
-// Reads another image: the pixels of a PNG file, or image `index` of a file of codes. `from` names the bytes
-// and `index_name` the index in messages. What is kept is not set. Throws Error (usage, input).
+// Reads another image: the pixels of an image file, or image `index` of a file of codes. `from` names the
+// bytes and `index_name` the index in messages. What is kept is not set. Throws Error (usage, input).
 Continued parse_continued(std::string_view bytes, const std::string& from, std::size_t index = 0,
                           const char* index_name = "index");
 

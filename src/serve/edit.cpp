@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "image/png_chunks.h"
+#include "image/pixels.h"
 #include "pipeline/region.h"
 #include "serve/fields.h"
 #include "serve/mask.h"
@@ -23,8 +23,8 @@ const char* how(Fit fit) {
 
 // What the mask keeps, and a warning that says it.
 KeptPart part_of_mask(const EditWanted& edit, const FittedSides& sides, std::vector<std::string>& warnings) {
-  const ClearImage mask = edit.marks_itself ? parse_clear_png(edit.image, "image", kMostPixels)
-                                            : parse_clear_png(edit.mask, "mask", kMostPixels);
+  const ClearImage mask = edit.marks_itself ? parse_clear_image(edit.image, "image", kMostPixels)
+                                            : parse_clear_image(edit.mask, "mask", kMostPixels);
   if (edit.marks_itself && !has_clear(mask)) refuse_no_mask(edit.form);
   KeptPart part = kept_by(mask, edit.form, sides);
   if (part.rows && edit.how) {  // a lower part with settings of a region
@@ -55,7 +55,7 @@ void set_how(const std::optional<Region>& how, KeptPart& part) {
 
 void begin(const EditWanted& edit, TextToImage& engine, const RequestRules& rules, PlannedRequests& plan) {
   const Manifest& manifest = engine.manifest();
-  Continued continued{"image", {}, 0, parse_png(edit.image, "image", kMostPixels)};
+  Continued continued{"image", {}, 0, parse_image(edit.image, "image", kMostPixels)};
   const int width = continued.image->width, height = continued.image->height;
   fit_to_request(manifest, plan.requests.front(), edit.fit, continued);
   const FittedSides fitted{width,

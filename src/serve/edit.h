@@ -21,7 +21,7 @@ enum class MaskForm {
 
 // An image of which a part is kept, as a request gives it.
 struct EditWanted {
-  std::string image, mask;    // PNG files; no mask: `part` says what is kept, or the image
+  std::string image, mask;    // files; no mask: `part` says what is kept, or the image
   bool marks_itself = false;  // as in OpenAI's API: what is clear in the image is generated anew
   MaskForm form = MaskForm::clear;
   KeptPart part;

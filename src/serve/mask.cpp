@@ -180,7 +180,7 @@ bool has_clear(const ClearImage& image) {
 
 void refuse_no_mask(MaskForm form) {
   refuse(
-      std::string("got none, expected a PNG file that is ") + colour_of(form) +
+      std::string("got none, expected an image that is ") + colour_of(form) +
       " below a line or in a rectangle, or keep_rows, or region: what is generated anew; the whole of an " +
       "image cannot be changed a little");
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "image/png_chunks.h"
+#include "image/pixels.h"
 #include "lamplighter/image.h"
 #include "serve/edit.h"
 

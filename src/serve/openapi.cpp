@@ -79,7 +79,8 @@ Json generations_schema(const RequestRules& rules) {
   fields["model"] = text("Name of a model.");
   fields["n"] = whole("Images.", 1);
   fields["n"]["maximum"] = limits.images;
-  fields["size"] = text("WIDTHxHEIGHT, or auto.");
+  fields["size"] =
+      text("WIDTHxHEIGHT, auto, 1K, 2K, 4K, or a shape, 16:9; the nearest of the model's sizes.");
   fields["response_format"] = choice("How images come.", {"b64_json", "url"});
   fields["output_format"] = choice("Kind of file.", {"png", "jpeg", "webp"});
   fields["output_compression"] = whole("Quality of jpeg and webp files; webp at 100 is lossless.", 0);
@@ -137,10 +138,10 @@ Json edits_schema(const RequestRules& rules) {
   const auto file = [](const char* meaning) {
     return Json{{"type", "string"}, {"format", "binary"}, {"description", meaning}};
   };
-  fields["image"] =
-      file("A PNG file; where nothing else says what is generated anew, its transparent pixels do.");
+  fields["image"] = file(
+      "A PNG, JPEG or WebP file; where nothing else says what is generated anew, its transparent pixels do.");
   fields["mask"] = file(
-      "A PNG file with the sides of the image, transparent below a line or in a rectangle: what is "
+      "An image with the sides of the other one, transparent below a line or in a rectangle: what is "
       "generated anew.");
   fields["fit"] = choice("How an image of another size gets the model's.", {"crop", "pad", "stretch"});
   add_kept_part(fields, rules.limits);
@@ -155,9 +156,9 @@ Json img2img_schema(const RequestLimits& limits) {
                            {"items", {{"type", "string"}}},
                            {"minItems", 1},
                            {"maxItems", 1},
-                           {"description", "A PNG file in base64."}};
+                           {"description", "A PNG, JPEG or WebP file in base64."}};
   fields["mask"] = text(
-      "A PNG file in base64 with the sides of the image, white below a line or in a rectangle: what is "
+      "An image in base64 with the sides of the other one, white below a line or in a rectangle: what is "
       "generated anew.");
   fields["inpainting_mask_invert"] = whole("1: black is generated anew.", 0);
   fields["inpainting_mask_invert"]["maximum"] = 1;

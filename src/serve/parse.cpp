@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <functional>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/utf8.h"
@@ -43,6 +47,36 @@ std::size_t sign_bytes(std::string_view text, bool strict) {
   return 0;
 }
 
+// Two numbers from 1 with one sign between them, and nothing else.
+struct TwoNumbers {
+  int first = 0, second = 0;
+};
+std::optional<TwoNumbers> read_two(std::string_view text,
+                                   const std::function<std::size_t(std::string_view)>& sign_of) {
+  TwoNumbers numbers;
+  const char* end = text.data() + text.size();
+  const auto [middle, bad_first] = std::from_chars(text.data(), end, numbers.first);
+  if (bad_first != std::errc()) return std::nullopt;
+  const std::size_t sign = sign_of(text.substr(static_cast<std::size_t>(middle - text.data())));
+  const auto [rest, bad_second] = std::from_chars(middle + sign, end, numbers.second);
+  if (sign == 0 || bad_second != std::errc() || rest != end || numbers.first < 1 || numbers.second < 1)
+    return std::nullopt;
+  return numbers;
+}
+
+// What other servers take besides: "2K", a square of 2048 pixels a side; "16:9", this shape with about as
+// many pixels as 1024x1024.
+std::optional<TwoNumbers> read_loose_size(std::string_view size) {
+  constexpr int kilo = 1024;
+  for (const int times : {1, 2, 4}) {
+    if (size == std::to_string(times) + "K") return TwoNumbers{times * kilo, times * kilo};
+  }
+  auto shape = read_two(size, [](std::string_view text) { return text.substr(0, 1) == ":" ? 1U : 0U; });
+  if (!shape || shape->first > kilo || shape->second > kilo) return std::nullopt;
+  const int times = std::max(1, static_cast<int>(kilo / std::sqrt(shape->first * shape->second)));
+  return TwoNumbers{shape->first * times, shape->second * times};
+}
+
 // "256x256" or "auto". Clients that send all of them set width and height only when a person does.
 void read_size(JsonReader& reader, const RequestRules& rules, ImagesWanted& wanted) {
   Request& request = wanted.request;
@@ -54,22 +88,18 @@ void read_size(JsonReader& reader, const RequestRules& rules, ImagesWanted& want
     wanted.unused.emplace_back("size");
     return;
   }
-  const char* end = size.data() + size.size();
-  const auto [middle, bad_width] = std::from_chars(size.data(), end, request.width);
-  const std::size_t sign =
-      sign_bytes(size.substr(static_cast<std::size_t>(middle - size.data())), rules.strict);
-  const bool has_height = bad_width == std::errc() && sign != 0;
-  const auto [rest, bad_height] =
-      has_height ? std::from_chars(middle + sign, end, request.height) : std::from_chars_result{end, {}};
-  if (!has_height || bad_height != std::errc() || rest != end || request.width < 1 || request.height < 1)
-    reader.reject("size", "\"WIDTHxHEIGHT\" or \"auto\"");
+  auto found = read_two(size, [&](std::string_view text) { return sign_bytes(text, rules.strict); });
+  if (!found && !rules.strict) found = read_loose_size(size);
+  if (!found) reader.reject("size", "\"WIDTHxHEIGHT\" or \"auto\"");
+  request.width = found->first;
+  request.height = found->second;
 }
 
 void read_format(JsonReader& reader, ImageFormat& format) {
   if (reader.has("output_format")) {
     format.name = reader.choice("output_format", {"png", "jpeg", "jpg", "webp"});
     if (format.name == "jpg") format.name = "jpeg";
-    if (format.name == "webp" && !can_encode_webp())
+    if (format.name == "webp" && !has_libwebp())
       reader.reject("output_format", "png or jpeg: this build has no libwebp");
   }
   if (!reader.has("output_compression")) return;

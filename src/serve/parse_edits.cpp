@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/message.h"
 #include "base/utf8.h"
+#include "image/pixels.h"
 #include "pipeline/metadata/request_fields.h"
 #include "pipeline/pixel_encoder.h"
 #include "pipeline/region.h"
@@ -161,7 +162,7 @@ ImagesWanted parse_edits(std::string_view content_type, std::string_view body, c
         value = value_of(field);
       }
     }
-    if (edit.image.empty()) throw Error(ExitCode::input, "image: got none, expected a PNG file");
+    if (edit.image.empty()) throw Error(ExitCode::input, "image: got none, expected " + a_readable("file"));
     read_forms(own, edit_fields());
     JsonReader reader(own, kBody, ExitCode::input);
     read_part(reader, edit);
@@ -184,10 +185,10 @@ ImagesWanted parse_img2img(const Json& body, const RequestRules& rules) {
     read_forms(own, kImg2img);
     JsonReader reader(own, kBody, ExitCode::input);
     if (!reader.has("init_images") || !own["init_images"].is_array() || own["init_images"].size() != 1)
-      reader.fail("init_images: expected a list of one PNG file in base64");
+      reader.fail("init_images: expected a list of one image file in base64");
     EditWanted edit;
-    edit.image = read_base64_png(own["init_images"][0], "init_images");
-    if (reader.has("mask")) edit.mask = read_base64_png(own["mask"], "mask");
+    edit.image = read_base64_image(own["init_images"][0], "init_images");
+    if (reader.has("mask")) edit.mask = read_base64_image(own["mask"], "mask");
     const bool is_inverted =
         reader.has("inpainting_mask_invert") && reader.integer("inpainting_mask_invert", 0, 1) == 1;
     edit.form = is_inverted ? MaskForm::black : MaskForm::white;

@@ -132,7 +132,7 @@ void BpePretokenizer::add(JsonReader stage) {
   const std::string type = stage.choice("type", {"Sequence", "Split", "Digits", "Punctuation", "ByteLevel"});
   if (byte_level_) stage.fail("no stage can follow ByteLevel");
   if (type == "Sequence") {
-    for (JsonReader& part : stage.objects("pretokenizers")) add(part);
+    for (const JsonReader& part : stage.objects("pretokenizers")) add(part);
   } else if (type == "Split") {
     add_split(stage);
   } else if (type == "Digits") {

@@ -49,7 +49,7 @@ void expect_false(JsonReader& object, const char* key) {
 bool read_normalizer(JsonReader normalizer) {
   bool composes = normalizer.choice("type", {"NFC", "Sequence"}) == "NFC";
   if (!composes) {
-    for (JsonReader& part : normalizer.objects("normalizers")) composes |= read_normalizer(part);
+    for (const JsonReader& part : normalizer.objects("normalizers")) composes |= read_normalizer(part);
   }
   normalizer.finish();
   return composes;

@@ -179,10 +179,11 @@ std::u32string Cleaner::drop_codes_and_sizes(Text text) {
   const auto letters = repeat(is_letter), digits = repeat(is_digit);
   const auto dot = maybe(literal(U"."));
   // Codes like j2d1a2a.
-  std::u32string result = substitute(text,
-                                     sequence(word_boundary, repeat(is_digit, 0), letters, digits, letters,
-                                              digits, repeat(is_letter_or_digit, 0), word_boundary),
-                                     U" ");
+  const std::u32string result =
+      substitute(text,
+                 sequence(word_boundary, repeat(is_digit, 0), letters, digits, letters, digits,
+                          repeat(is_letter_or_digit, 0), word_boundary),
+                 U" ");
   // Sizes like 1920x1080, with Latin x, Cyrillic kha or a multiplication sign.
   return substitute(
       result, sequence(word_boundary, digits, dot, repeat(is_digit, 0), one(Among{U"x\u0445\u00D7"}), digits,

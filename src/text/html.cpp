@@ -273,7 +273,7 @@ std::u32string unescape_html(std::u32string_view text) {
     const bool number = at + 1 < text.size() && text[at + 1] == '#';
     const Number figures = find_number(text, at + 1);
     const std::size_t first = number ? figures.first : at + 1;
-    std::size_t last = number ? figures.last : std::min(skip(text, first, names), first + 32);
+    const std::size_t last = number ? figures.last : std::min(skip(text, first, names), first + 32);
     if (first == last) {
       result += text[at++];
       continue;

@@ -68,7 +68,7 @@ TEST_F(LayoutTest, DpgFindsGridsOfCompleteCaptions) {
   ASSERT_EQ(first.size(), 2U);
   EXPECT_THAT(first[0], HasSubstr("00002.png="));
   EXPECT_THAT(first[1], HasSubstr("cat.png="));
-  const Image grid = read_png(path("dpg/cat.png"));
+  const Image grid = read_image(path("dpg/cat.png"));
   ASSERT_EQ(grid.width, 4);
   ASSERT_EQ(grid.height, 4);
   EXPECT_EQ(grid.pixels[0], 0);  // in rows

@@ -121,6 +121,39 @@ def test_every_kind_of_png(encode: Encode, bundle: Path, tmp_path: Path) -> None
         assert encode("a.png") == [expected(bundle, meant)], name
 
 
+def test_jpeg_and_webp(encode: Encode, bundle: Path, tmp_path: Path) -> None:
+    """Whatever the name says. Other decoders of JPEG may round otherwise."""
+    image = colours(64, 48)
+    (tmp_path / "a.png").write_bytes(WEBP)
+    assert encode("a.png") == [expected(bundle, image)]
+    files = {
+        "JPEG": JPEG,
+        "progressive": file_bytes(image, "JPEG", quality=90, progressive=True),
+        "grey": file_bytes(image.convert("L"), "JPEG"),
+        "WebP": file_bytes(image, "WebP", quality=80),
+    }
+    for name, content in files.items():
+        (tmp_path / "a.jpg").write_bytes(content)
+        with Image.open(io.BytesIO(content)) as read:
+            wanted = expected(bundle, read)
+        (found,) = encode("a.jpg")
+        assert sum(one != other for one, other in zip(found, wanted)) <= 2, name
+
+
+def test_jpeg_and_webp_are_turned(encode: Encode, bundle: Path, tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # a quarter to the right
+    turned = colours(48, 64)
+    for name, options in (
+        ("a.jpg", {"quality": 100, "subsampling": 0}),
+        ("a.webp", {"lossless": True}),
+    ):
+        turned.save(tmp_path / name, exif=exif, **options)
+        (found,) = encode(name)
+        wanted = expected(bundle, turned.transpose(Image.Transpose.ROTATE_270))
+        assert sum(one != other for one, other in zip(found, wanted)) <= 2, name
+
+
 def test_the_size_of_a_image_chooses_the_grid(
     encode: Encode, family: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -180,18 +213,41 @@ def test_every_method_keeps_the_image(
     assert codes(tmp_path / "b.json")[0][:7] == own[:7]
 
 
-def png_bytes(image: Image.Image, format: str = "PNG") -> bytes:
+def file_bytes(image: Image.Image, format: str = "PNG", **options: Any) -> bytes:
     file = io.BytesIO()
-    image.save(file, format)
+    image.save(file, format, **options)
     return file.getvalue()
 
 
-PNG = png_bytes(colours(64, 48))
+PNG, JPEG = file_bytes(colours(64, 48)), file_bytes(colours(64, 48), "JPEG")
+WEBP = file_bytes(colours(64, 48), "WebP", lossless=True)
+
+
+def resized_jpeg(width: int, height: int) -> bytes:
+    """The file above with other sides in its frame header."""
+    at = JPEG.index(b"\xff\xc0") + 5
+    return JPEG[:at] + height.to_bytes(2, "big") + width.to_bytes(2, "big") + JPEG[at + 4 :]
+
+
 BAD = {
-    "JPEG": (png_bytes(colours(64, 48), "JPEG"), "in the format JPEG, expected a PNG image; convert it to PNG"),
-    "WebP": (b"RIFF\x24\0\0\0WEBPVP8 ", "in the format WebP"),
-    "GIF": (png_bytes(colours(64, 48), "GIF"), "in the format GIF"),
-    "BMP": (png_bytes(colours(64, 48), "BMP"), "in the format BMP"),
+    "JPEG that is cut off": (JPEG[:-40], "damaged JPEG image: Premature end of JPEG file"),
+    "JPEG of 12 bits": (JPEG.replace(b"\xff\xc0\0\x11\x08", b"\xff\xc0\0\x11\x0c"), "damaged JPEG image: "),
+    "JPEG of CMYK": (
+        file_bytes(colours(64, 48).convert("CMYK"), "JPEG"),
+        "got a JPEG image with CMYK colours, expected grey or RGB; convert it to RGB",
+    ),
+    "JPEG too small for its sides": (resized_jpeg(8000, 8000), "damaged JPEG image: it is too small"),
+    "JPEG too large": (resized_jpeg(9000, 9000), "got 9000x9000 pixels, expected at most 67108864"),
+    "head of a WebP": (b"RIFF\x24\0\0\0WEBPVP8 ", "damaged WebP image: it is cut off"),
+    "WebP that is cut off": (WEBP[:-40], "damaged WebP image: it is cut off"),
+    "WebP with a damaged head": (WEBP[:20] + b"\0" + WEBP[21:], "damaged WebP image: its packed data"),
+    "animated WebP": (
+        file_bytes(colours(64, 48), "WebP", save_all=True, append_images=[colours(64, 48, 1)]),
+        "got an animated WebP image, expected one image; save one of its frames",
+    ),
+    "WebP too large": (file_bytes(Image.new("1", (8200, 8200)), "WebP"), "got 8200x8200 pixels"),
+    "GIF": (file_bytes(colours(64, 48), "GIF"), "in the format GIF"),
+    "BMP": (file_bytes(colours(64, 48), "BMP"), "in the format BMP"),
     "text": (b"hello", "got no image"),
     "empty": (b"", "got an empty file"),
     "signature": (PNG[:8], "it is cut off"),

@@ -13,7 +13,7 @@ from models.demo.render.captions import caption
 from models.demo.render.scene import sample_scene
 from tests.e2e.support import Cli
 
-PROMPTS = {"bf16": 32, "fp32": 8}  # fp32 takes several times as long
+PROMPTS = {"bf16": 16, "fp32": 8}  # fp32 takes several times as long
 METHODS = (
     ("eagle", "--tree", "chain-4"),
     ("eagle", "--tree", "lantern-26"),

@@ -1,6 +1,7 @@
 #include <zlib.h>
 
-#include "image/big_endian.h"
+#include "image/byte_order.h"
+#include "image/pixels.h"
 #include "image/png_chunks.h"
 #include "lamplighter/image.h"
 #include "tests/fuzz/fuzz.h"
@@ -22,11 +23,13 @@ std::string with_checksums(std::string bytes) {
 
 }  // namespace
 
-// Text and pixels of untrusted image files.
+// Text and pixels of untrusted image files: PNG, JPEG and WebP.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t size) {
   using namespace lamplighter;
-  const std::string path = fuzz::file_of(fuzz::text(bytes, size));
+  const std::string_view text = fuzz::text(bytes, size);
+  const std::string path = fuzz::file_of(text);
   fuzz::meet([&] { read_image_text(path); });
-  fuzz::meet([&] { read_png(path); });
-  return fuzz::meet([&] { parse_png(with_checksums(std::string(fuzz::text(bytes, size))), path); });
+  fuzz::meet([&] { read_image(path); });
+  if (text.substr(0, kPngSignature.size()) != kPngSignature) return 0;
+  return fuzz::meet([&] { parse_image(with_checksums(std::string(text)), path); });
 }

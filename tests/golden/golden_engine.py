@@ -20,7 +20,7 @@ from torch import Tensor
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("LAMPLIGHTER_BUILD", ROOT / "build")).resolve()
 
-METHODS = (("ar",), ("sjd",), ("ngram",))  # lossless ones, at temperature 0
+METHODS = (("ar",), ("sjd",))  # lossless ones, at temperature 0
 
 
 def run(*command: object, stdin: str = "") -> str:

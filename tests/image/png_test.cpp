@@ -6,7 +6,8 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "image/big_endian.h"
+#include "image/byte_order.h"
+#include "image/pixels.h"
 #include "image/png_chunks.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
@@ -70,7 +71,7 @@ std::string png(std::uint32_t width, std::uint32_t height, char depth, char colo
 }
 
 std::string pixels_refused(const std::string& bytes) {
-  return error_of(ExitCode::input, [&] { parse_png(bytes, "a.png"); });
+  return error_of(ExitCode::input, [&] { parse_image(bytes, "a.png"); });
 }
 
 TEST_F(PngFile, HoldsTheSizeAndCorrectChecksums) {
@@ -157,7 +158,7 @@ TEST_F(PngFile, RejectsOtherFilesAndTruncatedOnes) {
 TEST_F(PngFile, DeclaredSizesAreChecked) {
   const auto pixels = [&](const std::string& bytes) {
     write_file(path_, bytes);
-    return read_png(path_).pixels;
+    return read_image(path_).pixels;
   };
   const std::string bytes = encode_png(gradient(5, 5));
   EXPECT_EQ(pixels(bytes), gradient(5, 5).pixels);
@@ -185,7 +186,7 @@ TEST_F(PngFile, PixelsOfDamagedFilesAreRefused) {
 // A small file must not unpack to gigabytes.
 TEST_F(PngFile, DataBehindThePixelsAreRefused) {
   const std::string row(3, '\0');
-  EXPECT_EQ(parse_png(png(2, 1, 8, 0, row + "abc"), "a.png").pixels.size(), 6U);
+  EXPECT_EQ(parse_image(png(2, 1, 8, 0, row + "abc"), "a.png").pixels.size(), 6U);
   EXPECT_THAT(pixels_refused(png(2, 1, 8, 0, row + std::string(std::size_t{64} << 20, 'a'))),
               HasSubstr("it has more data than its pixels need"));
   EXPECT_THAT(pixels_refused(png(2, 1, 8, 3, row + std::string(100, 'a'))), HasSubstr("more data"));
@@ -206,20 +207,17 @@ TEST_F(PngFile, DataThatAreNoZlibStreamAreRefused) {
 
 TEST_F(PngFile, OtherFormatsAreNamed) {
   using namespace std::string_literals;
-  EXPECT_THAT(pixels_refused("\xFF\xD8\xFF\xE0 JFIF"),
-              HasSubstr("got an image in the format JPEG, expected a PNG image; convert it to PNG"));
-  EXPECT_THAT(pixels_refused("RIFF\1\1\1\1WEBPVP8 "), HasSubstr("in the format WebP"));
   EXPECT_THAT(pixels_refused("GIF89a"), HasSubstr("in the format GIF"));
   EXPECT_THAT(pixels_refused("II*\0"s), HasSubstr("in the format TIFF"));
   EXPECT_THAT(pixels_refused("\0\0\0 ftypavif"s), HasSubstr("in the format AVIF"));
-  EXPECT_THAT(pixels_refused("{}"), HasSubstr("got no image, expected a PNG image"));
-  EXPECT_THAT(pixels_refused(""), HasSubstr("got an empty file, expected a PNG image"));
+  EXPECT_THAT(pixels_refused("{}"), HasSubstr("got no image, expected " + a_readable("image")));
+  EXPECT_THAT(pixels_refused(""), HasSubstr("got an empty file, expected " + a_readable("image")));
 }
 
 // Each row begins with its filter, 0.
 TEST_F(PngFile, EveryKindOfPixelBecomesThreeBytesOnWhite) {
   using namespace std::string_literals;
-  const auto read = [](const std::string& bytes) { return parse_png(bytes, "a.png").pixels; };
+  const auto read = [](const std::string& bytes) { return parse_image(bytes, "a.png").pixels; };
   EXPECT_THAT(read(png(1, 1, 8, 0, "\0\x28"s)), ElementsAre(40, 40, 40));
   EXPECT_THAT(read(png(2, 1, 1, 0, "\0\x40"s)), ElementsAre(0, 0, 0, 255, 255, 255));
   EXPECT_THAT(read(png(1, 1, 16, 2, "\0\x0A\xFF\x14\x00\x1E\x80"s)), ElementsAre(10, 20, 30));
@@ -244,7 +242,7 @@ TEST_F(PngFile, ColoursThatAPaletteLacksAreBlack) {
   using namespace std::string_literals;
   const auto read = [](char pixel, const std::string& chunks) {
     soil_stack();
-    return parse_clear_png(png(2, 1, 8, 3, "\0\0"s + pixel, chunks), "a.png").pixels;
+    return parse_clear_image(png(2, 1, 8, 3, "\0\0"s + pixel, chunks), "a.png").pixels;
   };
   const std::string palette = encode_png_chunk("PLTE", "\1\2\3\4\5\6");
   for (const char pixel : {'\2', '\x80', '\xFF'})

@@ -93,17 +93,26 @@ def test_every_form_of_an_image(reader: Any, image: Image.Image, tmp_path: Path)
     image.save(tmp_path / "a.png")
     file = io.BytesIO()
     image.save(file, "PNG")
+    webp = io.BytesIO()
+    image.save(webp, "WebP", lossless=True, exact=True)
+    image.convert("RGB").save(tmp_path / "a.jpg")
     codes = reader.encode(image)
     saved = {"rows": 3, "columns": 4, "codes": codes.ravel().tolist()}
     text = {"format": "lamplighter codes", "schema": 1, "images": [saved]}
     (tmp_path / "codes.json").write_text(json.dumps(text))
     forms = [
-        tmp_path / "a.png", str(tmp_path / "a.png"), file.getvalue(), image, np.asarray(image),
+        tmp_path / "a.png", str(tmp_path / "a.png"), file.getvalue(), webp.getvalue(), image, np.asarray(image),
         codes, codes.astype(np.int64), codes[:2], tmp_path / "codes.json", json.dumps(text).encode(),
     ]  # fmt: skip
     found = [reader.generate(CAPTION, keep=form, keep_rows=2)[0].codes for form in forms]
     assert found[0][:2].tolist() == codes[:2].tolist()
     assert all(np.array_equal(found[0], one) for one in found)
+    with Image.open(tmp_path / "a.jpg") as read:
+        jpeg, decoded = (
+            reader.generate(CAPTION, keep=form, keep_rows=2)[0].codes[:2]
+            for form in (tmp_path / "a.jpg", read)
+        )
+    assert (jpeg != decoded).sum() <= 2
 
 
 def test_the_pipeline_takes_images(package: Any, bundle: Path, reader: Any, image: Image.Image) -> None:  # fmt: skip
@@ -120,7 +129,9 @@ def test_the_pipeline_takes_images(package: Any, bundle: Path, reader: Any, imag
     ("options", "code", "words"),
     [
         ({"keep": b"hello", "keep_rows": 1}, 3, "keep: "),
-        ({"keep": b"\xff\xd8\xff", "keep_rows": 1}, 3, "in the format JPEG, expected a PNG image"),
+        ({"keep": b"\xff\xd8\xff", "keep_rows": 1}, 3, "keep: damaged JPEG image"),
+        ({"keep": b"RIFF\x24\0\0\0WEBPVP8 ", "keep_rows": 1}, 3, "keep: damaged WebP image: it is cut off"),
+        ({"keep": b"GIF89a", "keep_rows": 1}, 3, "in the format GIF, expected a PNG, JPEG or WebP"),
         ({"keep": "none.png", "keep_rows": 1}, 3, "none.png"),
         ({"keep": np.zeros((3, 4)), "keep_rows": 1}, 2, r"keep: got float64 of shape \(3, 4\)"),
         ({"keep": np.full((3, 4), 2**40), "keep_rows": 1}, 2, "keep: got codes above 2147483647"),

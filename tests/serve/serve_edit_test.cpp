@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "image/fit.h"
-#include "image/png_chunks.h"
+#include "image/pixels.h"
 #include "lamplighter/error.h"
 #include "pipeline/region.h"
 #include "serve/http_error.h"

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "serve/http_error.h"
 #include "serve/openapi.h"
@@ -162,9 +163,28 @@ TEST(ServeParseTest, SidesMayHaveOtherSignsBetweenThem) {
     EXPECT_EQ(parse(body).request.height, 256) << sign;
     EXPECT_THROW(parse_generations(body, strict), HttpError) << sign;
   }
-  for (const char* size : {"512", "512 x 256", "512xx256", "512**256", "512:256", "16:9", "2K"})
+  for (const char* size : {"512", "512 x 256", "512xx256", "512**256", "16:", ":9", "16:0", "-1:1", "16:9:1",
+                           "2000:1", "3K", "2k", "99999999999:1"})
     EXPECT_NE(refusal(std::string(R"({"prompt": "a", "size": ")") + size + "\"}").find("size"),
               std::string::npos);
+}
+
+TEST(ServeParseTest, SizesMayBeShapesOrThousandsOfPixels) {
+  RequestRules strict;
+  strict.strict = true;
+  const auto sides_of = [&](const std::string& size) {
+    const std::string body = R"({"prompt": "a", "size": ")" + size + "\"}";
+    EXPECT_THROW(parse_generations(body, strict), HttpError) << size;
+    const Request request = parse(body).request;
+    return std::pair{request.width, request.height};
+  };
+  EXPECT_EQ(sides_of("1K"), std::pair(1024, 1024));
+  EXPECT_EQ(sides_of("2K"), std::pair(2048, 2048));
+  EXPECT_EQ(sides_of("4K"), std::pair(4096, 4096));
+  EXPECT_EQ(sides_of("1:1"), std::pair(1024, 1024));
+  EXPECT_EQ(sides_of("16:9"), std::pair(1360, 765));
+  EXPECT_EQ(sides_of("2:3"), std::pair(836, 1254));
+  EXPECT_EQ(sides_of("1024:1"), std::pair(32768, 32));
 }
 
 TEST(ServeParseTest, WholeNumbersMayHaveAPoint) {

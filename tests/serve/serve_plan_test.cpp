@@ -49,6 +49,28 @@ TEST(ServePlanTest, OneSideIsEnough) {
   EXPECT_EQ(warnings(R"({"prompt": "a", "width": 256, "height": 512})").size(), 1U);
 }
 
+TEST(ServePlanTest, ShapesAndThousandsOfPixelsBecomeTheNearestSize) {
+  Manifest manifest = captions();
+  for (const auto& [width, height] : {std::pair{1344, 768}, {1024, 1024}, {768, 1344}}) {
+    Grid grid;
+    grid.width = width;
+    grid.height = height;
+    manifest.grids.push_back(grid);
+  }
+  const auto size_of = [&](const std::string& size) {
+    const PlannedRequests plan =
+        plan_requests(parse(R"({"prompt": "a", "size": ")" + size + "\"}"), manifest, {}, {});
+    const Request& request = plan.requests.front();
+    return std::to_string(request.width) + "x" + std::to_string(request.height) +
+           (plan.warnings.empty() ? "" : " " + plan.warnings.front());
+  };
+  EXPECT_EQ(size_of("1K"), "1024x1024");
+  EXPECT_EQ(size_of("1:1"), "1024x1024");
+  EXPECT_EQ(size_of("2K"), "1024x1024 size:  has no 2048x2048, the nearest it has is 1024x1024");
+  EXPECT_EQ(size_of("16:9"), "1344x768 size:  has no 1360x765, the nearest it has is 1344x768");
+  EXPECT_EQ(size_of("9:16"), "768x1344 size:  has no 765x1360, the nearest it has is 768x1344");
+}
+
 TEST(ServePlanTest, WhatABundleCannotGenerateIsRefused) {
   const auto refuses = [](const std::string& body, const RequestRules& rules = {}) {
     try {

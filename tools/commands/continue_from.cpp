@@ -13,7 +13,8 @@ void ContinueFlags::add(CLI::App& command, int& images) {
   CLI::Option* file =
       command
           .add_option("--from", from,
-                      "Keep tokens of an image: a PNG image, for bundles with an image encoder, or a file "
+                      "Keep tokens of an image: a PNG, JPEG or WebP file, for bundles with an image encoder, "
+                      "or a file "
                       "written by --save-codes or encode; the rest is generated from the caption")
           ->type_name("FILE");
   command.add_option("--from-index", index, "Number of the image in a file of several, from 0")

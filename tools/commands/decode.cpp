@@ -83,7 +83,8 @@ void decode(const DecodeFlags& flags) {
 void add_decode(CLI::App& app) {
   auto flags = std::make_shared<DecodeFlags>();
   CLI::App* command = app.add_subcommand("decode", "Turn saved codes into images");
-  common(*command, command->add_option("codes", flags->codes, "File written by generate --save-codes"))
+  common(*command,
+         command->add_option("codes", flags->codes, "File written by generate --save-codes or encode"))
       ->required()
       ->type_name("CODES");
   flags->model.add_model(*command, false);

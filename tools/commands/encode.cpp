@@ -32,7 +32,7 @@ struct EncodeFlags {
 std::vector<Image> read_images(const EncodeFlags& flags, const Manifest& manifest) {
   std::vector<Image> fitted;
   for (const std::string& path : flags.images)
-    fitted.push_back(flags.fit.apply(manifest, read_png(path), path));
+    fitted.push_back(flags.fit.apply(manifest, read_image(path), path));
   return fitted;
 }
 
@@ -78,7 +78,8 @@ void add_size(CLI::App& command, FitFlags& flags) {
 void add_encode(CLI::App& app) {
   auto flags = std::make_shared<EncodeFlags>();
   CLI::App* command = app.add_subcommand("encode", "Turn images into codes");
-  common(*command, command->add_option("images", flags->images, "PNG files; - = standard input"))
+  common(*command,
+         command->add_option("images", flags->images, "PNG, JPEG or WebP files; - = standard input"))
       ->required()
       ->type_name("IMAGE");
   flags->model.add_model(*command, false);

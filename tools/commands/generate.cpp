@@ -220,7 +220,7 @@ void generate(const GenerateFlags& flags, const Given& given) {
 void add_generate(CLI::App& app) {
   auto flags = std::make_shared<GenerateFlags>();
   CLI::App* command = app.add_subcommand("generate", "Generate images from captions");
-  flags->jobs.add(*command);
+  flags->jobs.add(*command, ", each line generated as it arrives if --output numbers the images");
   flags->continued.add(*command, flags->jobs.batch_count);
   flags->method.add(*command);
   flags->model.add_model(*command, false);
@@ -262,8 +262,8 @@ void add_generate(CLI::App& app) {
         "lamplighter generate -p \"a tent at night\" --save-codes tent.json -o tent.png\n"
         "  lamplighter generate -p \"a tent at dawn\" --from tent.json --keep-rows 8 --variations 4 -o "
         "\"tent-%d.png\""},
-       {"the lower half of a PNG image anew, for a bundle with an image encoder",
-        "lamplighter generate -m bundle -p \"a tent at dawn\" --from tent.png --keep-rows 8 -o dawn.png"},
+       {"the lower half of a photograph anew, for a bundle with an image encoder",
+        "lamplighter generate -m bundle -p \"a tent at dawn\" --from tent.jpg --keep-rows 8 -o dawn.png"},
        {"a part of an image anew, the likeliest of eight beside what follows it",
         "lamplighter generate -p \"a red tent at night\" --from tent.json --region 80,112,160,112 "
         "--candidates "

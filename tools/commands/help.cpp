@@ -62,9 +62,9 @@ void add_completion(CLI::App& app) {
       *command,
       command->add_option("shell", *name, "The shell: " + list_of(names))->required()->type_name("SHELL"),
       names);
-  add_examples(*command, {{"in ~/.bashrc, or with zsh for bash in ~/.zshrc after compinit",
-                           "source <(lamplighter completion bash)"},
-                          {"print the script for zsh", "lamplighter completion zsh"}});
+  add_examples(*command,
+               {{"for bash, a line of ~/.bashrc", "source <(lamplighter completion bash)"},
+                {"for zsh, a line of ~/.zshrc after compinit", "source <(lamplighter completion zsh)"}});
   command->callback([&app, name, names] {
     for (const Shell& shell : shells()) {
       if (*name == shell.name) return print(shell.script(app));

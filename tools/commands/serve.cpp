@@ -69,12 +69,12 @@ void ServeFlags::add(CLI::App& command) {
       ->type_name("N")
       ->capture_default_str();
   common(command,
-         command.add_option("--api-key", key,
-                            "File with the key that clients must send; or the key itself (" +
-                                std::to_string(kLeastKey) +
-                                " characters or more, without /), which other users of this machine can see, "
-                                "unlike that in the variable " +
-                                kKeyVariable))
+         command.add_option(
+             "--api-key", key,
+             "File with the key that clients must send; or the key itself (" + std::to_string(kLeastKey) +
+                 " characters or more, without /). Other users of this machine can see a key on "
+                 "the command line, but not one in the variable " +
+                 kKeyVariable))
       ->type_name("KEY|FILE")
       ->default_str("no key");
   command.add_option("--cors", http.cors, "Origin of the web pages that may send requests; * = all")

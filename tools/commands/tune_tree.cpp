@@ -264,7 +264,7 @@ void add_tune_tree(CLI::App& app) {
       ->add_option("--rounds", flags->rounds,
                    "Interleaved rounds: of cycles for static trees, of all images for windows and distances")
       ->type_name("N")
-      ->default_str("12 of cycles; 5 of a single image, else 1");
+      ->default_str("static trees: 12; windows and distances: 5 for one image, 1 for several");
   with_choices(*command,
                command->add_option("--clock", flags->clock,
                                    "wall, or processor, which excludes the time of other programs"),

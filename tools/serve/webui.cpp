@@ -162,7 +162,7 @@ void Routes::png_info(const HttpRequest& asked, HttpResponse& response) {
   const std::lock_guard lock(decoding_);
   const Json body = parse_body(asked.body);
   const std::string bytes = with_http_errors(
-      [&] { return read_base64_png(body.is_object() ? body.value("image", Json()) : Json(), "image"); });
+      [&] { return read_base64_image(body.is_object() ? body.value("image", Json()) : Json(), "image"); });
   if (bytes.rfind(kPngSignature, 0) != 0)
     throw HttpError(400, "invalid_value", "image: expected a PNG file in base64");
   std::string info;

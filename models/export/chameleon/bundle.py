@@ -17,6 +17,8 @@ from ..tokenizer_file import added_pieces, bpe_pieces
 DOWNSAMPLE = 16  # of the published image tokenizer
 SIZE_STEP = 2  # codes per step of Lumina-mGPT's size tokens
 PUBLISHED_VOCABULARY = 65536
+# Ids that stand for one thing each. size_base is not among them: no size is 0.
+MARKS = ("bos", "end_of_image", "begin_of_image", "separator", "row_end")
 TEXT_LENGTH = 256  # most ids of one text, unless the positions leave fewer
 SHORTEST_TEXT = 64  # a size that leaves fewer does not fit
 # The first sentence is the notice that copies have to carry.
@@ -82,12 +84,23 @@ def read_settings(path: Path | None) -> Settings:
         settings.tokens = TokenIds(
             **{name: tokens.integer(name, least=least.get(name, 0)) for name in names}
         )
+        require_distinct(tokens, settings.tokens)
     if "sampling" in given:
         settings.sampling = dict(given.section("sampling").values)
     for name, most in (("text_length", MOST_TEXT), ("max_positions", MOST["max_positions"])):
         if name in given:
             setattr(settings, name, given.integer(name, most=most))
     return settings
+
+
+def require_distinct(given: Section, ids: TokenIds) -> None:
+    """ExportError: an id has two meanings."""
+    known = {code: "a code of images" for code in ids.codes()}
+    for name in MARKS:
+        value = getattr(ids, name)
+        if value in known:
+            raise given.error(name, f"an id of its own, but {value} is {known[value]}")
+        known[value] = f"{given.prefix}{name}"
 
 
 def family_grid(

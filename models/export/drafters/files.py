@@ -14,7 +14,6 @@ from ...eagle.drafter import Drafter, from_published
 from .. import checkpoint
 from ..checkpoint import ExportError, State
 from ..config_file import (
-    LARGEST_BASE,
     MOST,
     Section,
     language,
@@ -72,7 +71,8 @@ def trained_config(kind: Any, given: Section) -> Any:
             least = 0 if field.default == 0 else 1
             values[name] = given.integer(name, least=least, most=MOST_TRAINED.get(name, 1 << 24))
         elif form == "float":
-            values[name] = given.number(name, LARGEST_BASE if name == "rope_base" else 0.1)
+            rotary = name == "rope_base"
+            values[name] = given.rotary_base(name) if rotary else given.number(name, 0.1)
         elif form == "bool":
             values[name] = given.flag(name)
         elif form == "str":

@@ -32,11 +32,11 @@ MOST_HEADS = 64
 def add_parsers(families: Any) -> None:
     for kind, what, files in (
         ("medusa", "Medusa heads", "a published medusa_lm_head.pt"),
-        ("mlp", "MLP speculator", "a published folder with config.json"),
+        ("mlp", "an MLP speculator", "a published folder with config.json"),
     ):
         parser = families.add_parser(
             kind,
-            help=f"{what} for an existing bundle",
+            help=f"{what.removeprefix('an ')} for an existing bundle",
             description=f"Adds {what} to a bundle: {files}, or a file of models.heads.train.",
         )
         parser.set_defaults(run=run)

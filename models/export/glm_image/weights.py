@@ -12,7 +12,6 @@ from ...transformer.plain import layer_shapes
 from .. import checkpoint
 from ..checkpoint import ExportError
 from ..config_file import (
-    LARGEST_BASE,
     LLAMA_SIZES,
     Section,
     decoder_facts,
@@ -143,8 +142,11 @@ def rotations(part: Section) -> dict[str, Any]:
 
 def described(place: Section) -> dict[str, Any]:
     """What one place says of rotations."""
-    most = {"rope_theta": LARGEST_BASE, "partial_rotary_factor": 1.0}
-    values: dict[str, Any] = {k: place.number(k, most[k]) for k in most if k in place}
+    values: dict[str, Any] = {}
+    if "rope_theta" in place:
+        values["rope_theta"] = place.rotary_base("rope_theta")
+    if "partial_rotary_factor" in place:
+        values["partial_rotary_factor"] = place.number("partial_rotary_factor", 1.0)
     if "mrope_section" in place:
         values["mrope_section"] = sections(place)
     return values

@@ -11,7 +11,7 @@ from typing import Any
 from ...llamagen.config import GPT_SIZES, PUBLISHED_DOWNSAMPLE, GPTConfig, T5Config, VQConfig
 from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..common import check_block
-from ..config_file import LARGEST_BASE, MOST, Section, refuse_quantised
+from ..config_file import MOST, Section, refuse_quantised
 
 STAGES = {1: 256, 2: 512}
 T5_SIZES = ("d_model", "d_kv", "num_heads", "d_ff", "vocab_size")
@@ -180,7 +180,7 @@ def gpt_config(state: State, block: Mapping[str, Any], hints: Hints, where: str)
     given = Section(block, where, exit_code=2)
     free: dict[str, Any] = {}
     if "rope_base" in given:
-        free["rope_base"] = given.number("rope_base", LARGEST_BASE)
+        free["rope_base"] = given.rotary_base("rope_base")
     if "norm_eps" in given:
         free["norm_eps"] = given.number("norm_eps", 0.1)
     if "prefix_rotation" in given:

@@ -69,6 +69,30 @@ def joined(rest: State, names: Sequence[str], where: str) -> Tensor:
     return torch.cat([rest.pop(name) for name in names])
 
 
+def require_sizes(settings: Section, state: State) -> None:
+    """ExportError: sizes of config.json are not the sizes of the weights.
+
+    The program that people run builds its networks by these values.
+    """
+    tables = {
+        "vocab_size": ("model.embed_tokens.weight", 0),
+        "hidden_size": ("model.embed_tokens.weight", 1),
+        "intermediate_size": ("model.layers.0.mlp.gate_proj.weight", 0),
+        "cls_token_num": ("model.cls_embedding.uncond_embedding", 0),
+        "caption_dim": ("model.cls_embedding.uncond_embedding", 1),
+    }
+    for name, (table, side) in tables.items():
+        if table in state:
+            settings.fixed({name: shape_of(state, table, 2, settings.where)[side]})
+    settings.fixed({"num_hidden_layers": count_blocks(state, "model.layers.")})
+    keys = "model.layers.0.self_attn.k_proj.weight"
+    heads = settings.values.get("num_attention_heads")
+    if keys in state and isinstance(heads, int) and "hidden_size" in settings and heads > 0:
+        rows = shape_of(state, keys, 2, settings.where)[0]
+        width = max(settings.values["hidden_size"] // heads, 1)
+        settings.fixed({"num_key_value_heads": rows // width})
+
+
 def read_converted(folder: Path) -> tuple[State, dict[str, Any]]:
     """Official state dict of the folder, and what its config.json says about shapes.
 
@@ -84,6 +108,7 @@ def read_converted(folder: Path) -> tuple[State, dict[str, Any]]:
             block[name] = settings.integer(key)
     state, where = read_folder(folder, ANCHORS, BASE), str(folder)
     tie(hugging_face_names(), state, settings.flag("tie_word_embeddings", False), where)
+    require_sizes(settings, state)
     if "model.embed_tokens.weight" in state:
         state.setdefault("lm_head.weight", state["model.embed_tokens.weight"])
     return official_state(state, where), block

@@ -3,7 +3,7 @@
     kl        the autoencoder, on fresh renderings           work/kl-training.pt
     latents   renderings of one subject, encoded             work/latents-*.pt, work/kl16.ckpt
     target    MAR                                            work/checkpoint-last.pth
-    generated     images that it generates                         work/generated-*.pt
+    generated images that it generates                       work/generated-*.pt
     drafter   a smaller MAR that follows its chains          work/drafter.pth
     export    the bundle                                     --out
 
@@ -97,13 +97,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, default=WORK, help="folder for intermediate files")
     parser.add_argument("--out", type=Path, default=BUNDLE, help="folder of the bundle")
     parser.add_argument("--minutes", type=float, help="processor time of a stage; not for all")
-    parser.add_argument("--shards", type=int, default=24, help="500 renderings each (latents)")
+    parser.add_argument(
+        "--shards", type=int, default=24, help="500 renderings each (latents; default: %(default)s)"
+    )
     parser.add_argument(
         "--generated", type=int, default=1000, help="images for the drafter (generated)"
     )
     parser.add_argument("--batch", type=int, help="images of a step; not for all")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--threads", type=int, default=1, help="of the CPU")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=1, help="of the CPU (default: %(default)s)")
     options = parser.parse_args(arguments)
     if options.stage == "all" and (options.minutes or options.batch):
         parser.error("--minutes, --batch: give them with a single stage")

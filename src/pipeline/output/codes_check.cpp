@@ -29,11 +29,11 @@ void check_listed(const Manifest& manifest, const Codes& codes, const std::strin
 void check_bounds(const Manifest& manifest, const Codes& codes, const std::string& where) {
   const std::int64_t side = std::max(codes.rows, codes.columns);
   if (static_cast<std::int64_t>(codes.ids.size()) <= limits::kCodes &&
-      side * manifest.decoder.downsample <= limits::kPngSide)
+      side * manifest.decoder.downsample <= limits::kImageSide)
     return;
   refuse(where, sides(codes.rows, codes.columns) + " (rows x columns)",
          "at most " + std::to_string(limits::kCodes) + " codes, and sides of " +
-             std::to_string(limits::kPngSide / manifest.decoder.downsample));
+             std::to_string(limits::kImageSide / manifest.decoder.downsample));
 }
 
 }  // namespace

@@ -151,8 +151,15 @@ def tokens_of(image: dict[str, Any]) -> list[int]:
     return [*image.get("preview", []), *image["codes"]]
 
 
+def by_turns(
+    methods: tuple[tuple[object, ...], ...], number: int, dtype: str
+) -> tuple[tuple[object, ...], ...]:
+    """Every second method: neighbours in a list of bundles, or both precisions of one, check them all."""
+    return methods[(number + (dtype == "bf16")) % 2 :: 2]
+
+
 def check_lossless_methods(
-    generate: Generate, dtype: str, methods: Sequence[tuple[object, ...]] = EXACT
+    generate: Generate, dtype: str, methods: Sequence[tuple[object, ...]]
 ) -> Images:
     """Checks that the methods generate the autoregressive codes at temperature 0, and returns these."""
     common = ("--temperature", 0, "--dtype", dtype, "--batch-size", 3)

@@ -76,11 +76,11 @@ def attach(bundle: Path, kind: str, name: str, file: Path) -> None:
 
 
 def trained(bundle: Path, build: Path, family: str) -> None:
-    """Attaches a drafter of every recipe and kind, each trained for a second."""
+    """Attaches a drafter of every recipe and kind, each trained for a moment."""
     folder = bundle.parent
     captions = folder / "captions.txt"
     captions.write_text("\n".join(captions_of(family) * 5), encoding="utf-8")
-    words = ["--bundle", str(bundle), "--data", str(folder / "data"), "--minutes", "0.015"]
+    words = ["--bundle", str(bundle), "--data", str(folder / "data"), "--minutes", "0.006"]
     words += ["--held-out", "4", "--batch", "4"]
     made = ("--bundle", bundle, "--captions", captions, "--out", folder / "data", "--build", build)
     assert data.main([*map(str, made), "--layers", "0", "1"]) == 0
@@ -93,7 +93,7 @@ def trained(bundle: Path, build: Path, family: str) -> None:
         assert heads.main([kind, *words, *more, "--heads", "3", "--out", str(file)]) == 0
         attach(bundle, kind, name, file)
     if family in REFINED:
-        words = ["--bundle", bundle, "--captions", captions, "--minutes", "0.015", "--batch", "4"]
+        words = ["--bundle", bundle, "--captions", captions, "--minutes", "0.006", "--batch", "4"]
         words += ["--inner", "8", "--build", build, "--out", folder / "refiner.pt"]
         assert train_refiner.main([*map(str, words)]) == 0
         attach(bundle, "refine", "refiner", folder / "refiner.pt")
@@ -120,9 +120,8 @@ def test_the_autoregressive_codes(
 ) -> None:
     lines = checks.requests(SIZES[family], captions_of(family), (5, 2, 1))
     generate = partial(checks.generate_requests, cli, bundle, tmp_path, lines)
-    # Families and precisions take turns: each method is checked in both.
-    turn = (list(SIZES).index(family) + (dtype == "bf16")) % 2
-    methods = (*METHODS[turn::2], *([REFINE] if family in REFINED else []))
+    methods = checks.by_turns(METHODS, list(SIZES).index(family), dtype)
+    methods += (REFINE,) if family in REFINED else ()
     expected = checks.check_lossless_methods(generate, dtype, methods)
     assert len({tuple(checks.tokens_of(image)) for image in expected}) == len(expected)
 

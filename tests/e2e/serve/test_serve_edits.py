@@ -64,6 +64,21 @@ def test_an_image_may_be_its_own_mask(reader: Server) -> None:
     assert rows.images == edit(reader, image=png(white), keep_rows=1).images
 
 
+def test_images_and_masks_of_other_formats(reader: Server) -> None:
+    """JPEG and WebP: the pixels count, whatever the file."""
+    white = Image.new("RGB", (64, 48), "white")
+    clear = clear_below(32)
+    plain = edit(reader, image=png(white), mask=png(clear))
+    assert plain.status == 200, plain.body
+    for kind in ("JPEG", "WebP"):
+        answer = edit(reader, image=png(white, kind), mask=png(clear, "WebP"))
+        assert answer.status == 200, answer.body
+        assert answer.images == plain.images
+        webui = img2img(reader, init_images=[png(white, kind)], mask=png(white_below(32), kind))
+        assert webui.status == 200, webui.body
+        assert webui.json["images"] == [base64.b64encode(one).decode() for one in plain.images]
+
+
 def test_masks_of_the_web_ui(reader: Server) -> None:
     """Inverted, with clear pixels, and in grey."""
     plain = img2img(reader, mask=png(white_below(32)))

@@ -39,7 +39,7 @@ RECTANGLE.paste(255, (16, 16, 32, 32))
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"mask": None}, "mask: got none, expected a PNG file that is"),
+        ({"mask": None}, "mask: got none, expected an image that is"),
         ({"mask": png(PART)}, "expected a lower part of the image, or a rectangle as region 0,0,32,32 around them"),
         ({"mask": png(PART)}, "a token has 16x16 pixels"),
         ({"mask": png(CROSS)}, "white pixels that touch tokens of another shape"),
@@ -91,10 +91,13 @@ RECTANGLE.paste(255, (16, 16, 32, 32))
         ({"keep_rows": 1, "init_images": [IMAGE, IMAGE]}, "init_images: expected a list of one"),
         ({"keep_rows": 1, "init_images": "text"}, "init_images: expected a list of one"),
         ({"keep_rows": 1, "init_images": [b"hello"]}, "image: got no image"),
-        ({"keep_rows": 1, "init_images": [png(colours(64, 48), "JPEG")]}, "convert it to PNG"),
+        ({"keep_rows": 1, "init_images": [png(colours(64, 48), "JPEG")[:-30]]}, "image: damaged JPEG image"),
+        ({"keep_rows": 1, "init_images": [png(colours(64, 48).convert("CMYK"), "JPEG")]}, "convert it to RGB"),
+        ({"keep_rows": 1, "init_images": [png(colours(64, 48), "GIF")]}, "convert it to PNG"),
+        ({"mask": png(white_below(32), "WebP")[:-30]}, "mask: damaged WebP image: it is cut off"),
         ({"keep_rows": 1, "init_images": [IMAGE[:-30]]}, "damaged PNG image"),
         ({"mask": IMAGE[:-30]}, "mask: damaged PNG image"),
-        ({"mask": "!"}, "mask: expected a PNG file in base64"),
+        ({"mask": "!"}, "mask: expected a PNG, JPEG or WebP file in base64"),
         ({"keep_rows": 1, "init_images": [png(Image.new("1", (5000, 5000)))]}, "expected at most 16777216"),
     ],
 )  # fmt: skip
@@ -108,7 +111,7 @@ def test_what_is_refused(reader: Server, fields: dict[str, Any], words: str) -> 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({}, "mask: got none, expected a PNG file that is transparent below a line or in a rectangle, or keep"),
+        ({}, "mask: got none, expected an image that is transparent below a line or in a rectangle, or keep"),
         ({"mask": IMAGE}, "mask: marks nothing to generate anew, expected transparent pixels"),
         ({"image": None, "keep_rows": 1}, "image: got none"),
         ({"image": b"", "keep_rows": 1}, "image: got an empty file"),

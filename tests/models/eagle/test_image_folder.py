@@ -14,7 +14,7 @@ from PIL import Image
 
 from models.eagle import data, train
 from models.eagle.features import load_target, prompt_ids, target_features, with_row_ends
-from models.eagle.image_folder import images_of, png_file
+from models.eagle.image_folder import images_of, readable_file
 from models.export.checkpoint import ExportError
 from tests.e2e import families
 
@@ -160,21 +160,22 @@ def test_folders_below(tmp_path: Path) -> None:
 
 
 def test_images_of_other_formats(tmp_path: Path) -> None:
-    """Turned as EXIF says, with their transparency; PNG files stay as they are."""
+    """Turned as EXIF says; what the engine reads stays as it is."""
     image = colours(0, 20, 10)
     exif = image.getexif()
     exif[0x0112] = 6  # a quarter turn
     image.save(tmp_path / "a.tif", exif=exif)
-    with Image.open(png_file(tmp_path / "a.tif", tmp_path / "0.png")) as turned:
+    with Image.open(readable_file(tmp_path / "a.tif", tmp_path / "0.png")) as turned:
         assert turned.size == (10, 20) and turned.format == "PNG"
         assert turned.tobytes() == image.transpose(Image.Transpose.ROTATE_270).tobytes()
-    clear = image.copy()
-    clear.putalpha(0)
-    clear.save(tmp_path / "b.webp", lossless=True)
-    with Image.open(png_file(tmp_path / "b.webp", tmp_path / "1.png")) as found:
-        assert found.mode == "RGBA" and found.getextrema()[3] == (0, 0)
-    image.save(tmp_path / "c.png")
-    assert png_file(tmp_path / "c.png", tmp_path / "2.png") == tmp_path / "c.png"
+    image.convert("CMYK").save(tmp_path / "b.jpg")
+    with Image.open(readable_file(tmp_path / "b.jpg", tmp_path / "1.png")) as found:
+        assert found.mode == "RGB" and found.size == (20, 10)
+    image.save(tmp_path / "c.webp", save_all=True, append_images=[colours(1, 20, 10)])
+    assert readable_file(tmp_path / "c.webp", tmp_path / "2.png") == tmp_path / "2.png"
+    for name in ("d.png", "d.jpg", "d.webp"):
+        image.save(tmp_path / name, exif=exif)
+        assert readable_file(tmp_path / name, tmp_path / "3.png") == tmp_path / name
 
 
 def test_folders_that_are_none(

@@ -13,7 +13,10 @@ import simplear_files
 from export_run import refused
 from llamagen_files import CONFIG, Files
 
+from models.export.__main__ import main
 from models.export.simplear.weights import simplear_config
+
+CONVERTED = Path(__file__).parents[2] / "golden/cases/llamagen/llamagen_end_to_end_t2i/target_hf"
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +101,8 @@ ODD_CONFIGS = [
     ({"rms_norm_eps": 0}, "rms_norm_eps is 0, expected a positive number"),
     ({"rms_norm_eps": [1]}, "rms_norm_eps is [1], expected a positive number"),
     ({"rope_theta": -1.0}, "rope_theta is -1.0, expected a positive number"),
+    ({"rope_theta": 1e-30}, "rope_theta is 1e-30, expected a number from 1 to 1e+12"),
+    ({"rope_theta": ..., "rope_parameters": {"rope_theta": 0.5}}, "rope_parameters.rope_theta is 0.5, expected a number from 1"),
     ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "expected rotations of type default"),
     ({"rope_parameters": {"full_attention": {"rope_theta": 1.0}}}, "expected rotations of type default"),
     ({"rope_parameters": {"rope_theta": 7.0}}, "rope_theta is 500 and rope_parameters.rope_theta is 7"),
@@ -175,3 +180,38 @@ def test_odd_values_of_config(
     assert files.export_gpt() in (2, 4)
     error = capsys.readouterr().err
     assert error.startswith("error: ") and error.count("\n") == 1 and name in error
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("hidden_size", 160, 80), ("num_hidden_layers", 3, 2), ("vocab_size", 513, 512), ("vocab_size", "512", 512),
+        ("intermediate_size", 10**9, 256), ("caption_dim", 65, 64), ("cls_token_num", 0, 120),
+        ("num_attention_heads", 5, None), ("num_key_value_heads", 2, 4),
+    ],
+)  # fmt: skip
+def test_converted_folders_whose_sizes_contradict_the_weights(
+    name: str, value: Any, expected: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """5 heads fit the weights, too, but not with 4 heads of keys."""
+    model = tmp_path / "model"
+    shutil.copytree(CONVERTED, model)
+    settings = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**settings, name: value}))
+    assert main(["llamagen", "--gpt", str(model), "--out", str(tmp_path / "bundle")]) == 4
+    error = capsys.readouterr().err
+    message = f"{name} is {json.dumps(value)}, expected {expected}"
+    message = message if expected else "num_key_value_heads is 4, expected 5"
+    assert error == f"error: {model / 'config.json'}: {message}\n"
+
+
+def test_sizes_of_a_file_are_blamed_on_the_file(
+    simplear: simplear_files.Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = simplear.config.read_text()
+    simplear.config.write_text(json.dumps({**json.loads(before), "sizes": ["64*64"]}))
+    try:
+        error = refused(simplear, capsys, 2)
+    finally:
+        simplear.config.write_text(before)
+    assert error.startswith(f"error: {simplear.config}: sizes: got '64*64', expected WIDTHxHEIGHT")

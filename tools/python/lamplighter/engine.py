@@ -115,9 +115,9 @@ class TextToImage:
         prompts: captions, or class numbers for class-conditional bundles.
         method: one of `methods()`; None: ar.
         seed: the seed of the first image, from which the others count up; or one seed per image; -1: random.
-        keep: another image, of which all images keep tokens: a path or the bytes of a PNG file or of a file of codes, an
-            image, pixels in uint8 (height, width, 3 or 4), or codes (rows, columns). PNG files, images and pixels
-            need a bundle with an image encoder.
+        keep: another image, of which all images keep tokens: a path or the bytes of a PNG, JPEG or WebP file or of a file
+            of codes, an image, pixels in uint8 (height, width, 3 or 4), or codes (rows, columns). All but codes need a
+            bundle with an image encoder.
         keep_rows, keep_tokens: how much of it: rows of tokens, or tokens row by row. The rest is generated.
         region: in place of them, what is not kept: x, y, width, height of a rectangle in pixels, rounded outwards to
             whole tokens. The model sees what lies above and to the left of a token, not what comes later.

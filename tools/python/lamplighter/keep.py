@@ -15,7 +15,7 @@ from . import _native
 from .error import USAGE, Error
 
 Kept = Union[str, "os.PathLike[str]", bytes, Image.Image, NDArray[Any]]
-"""A path or the bytes of a PNG file or a file of codes, an image, pixels (height, width, 3 or 4), or codes (rows,
+"""A path or the bytes of an image file (PNG, JPEG or WebP) or a file of codes, an image, pixels (height, width, 3 or 4), or codes (rows,
 columns)."""
 
 
@@ -104,7 +104,7 @@ def _of_array(array: NDArray[Any]) -> _native.Continued:
     if array.ndim == 3 and array.shape[2] in (3, 4) and array.dtype == np.uint8:
         return _native.Continued.of_pixels(on_white(Image.fromarray(array)))
     raise Error(
-        f"keep: got {array.dtype} of shape {array.shape}, expected a path, the bytes of a PNG file, an image, pixels "
+        f"keep: got {array.dtype} of shape {array.shape}, expected a path, the bytes of a file, an image, pixels "
         "in uint8 (height, width, 3 or 4) or codes (rows, columns)",
         USAGE,
     )
