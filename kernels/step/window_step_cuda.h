@@ -8,7 +8,7 @@
 namespace lamplighter {
 namespace {
 
-// One row in its cluster: the judgement of verify_row() on the lists of what the filters leave.
+// One row in its cluster: the verification of verify_row() on the lists of what the filters leave.
 template <class Shape>
 class WindowVerification {
  public:
@@ -156,10 +156,20 @@ __device__ bool is_last_row(const WindowStepArgs& args, int64_t image, Storage& 
   return flag != 0;
 }
 
+// verify_row() with rows in memory. Not inlined: its registers would spill those of the rows in a cluster.
+template <class Executor>
+__device__ __attribute__((noinline)) WindowVerdict verify_in_memory(Executor& executor,
+                                                                    const WindowStepArgs& args,
+                                                                    const step::WindowRow& window,
+                                                                    float* memory) {
+  return step::verify_row(executor, args, window, true, true,
+                          memory + window.number * window_step_floats(args.filter.logits.vocabulary));
+}
+
 // A cluster for each row. memory: window_step_floats() for each.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
-    window_step_cluster_kernel(WindowStepArgs args, float* memory) {
+    window_step_cluster_kernel(const __grid_constant__ WindowStepArgs args, float* memory) {
   using Row = sampling::ClusterRow<Shape>;
   auto& storage = *reinterpret_cast<typename Row::Storage*>(shared_memory());
   Row row(storage, args.filter.logits.vocabulary);
@@ -173,24 +183,21 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   if (verified) found.leave();
   if (row.rank() != 0) return;
   const WindowVerdict verdict =
-      verified ? found.verdict()
-             : step::verify_row(row.executor(), args, window, true, true,
-                               memory + number * window_step_floats(args.filter.logits.vocabulary));
+      verified ? found.verdict() : verify_in_memory(row.executor(), args, window, memory);
   if (threadIdx.x == 0) args.verdicts[number] = verdict;
   if (!is_last_row(args, window.image, storage.cell)) return;
   step::finish_window(args, window.image, threadIdx.x, Shape::kThreads, [] { __syncthreads(); });
 }
 
 // A block for each row, where a row fits no cluster.
-__global__ void __launch_bounds__(kRowThreads) window_step_kernel(WindowStepArgs args, float* memory) {
+__global__ void __launch_bounds__(kRowThreads)
+    window_step_kernel(const __grid_constant__ WindowStepArgs args, float* memory) {
   __shared__ BlockStorage storage;
   __shared__ int last;
   RowExecutor executor(&storage);
   const int64_t nodes = args.filter.logits.rows, number = blockIdx.x;
   const step::WindowRow window = step::window_row(args, number / nodes, number % nodes);
-  const WindowVerdict verdict =
-      step::verify_row(executor, args, window, true, true,
-                      memory + number * window_step_floats(args.filter.logits.vocabulary));
+  const WindowVerdict verdict = verify_in_memory(executor, args, window, memory);
   if (threadIdx.x == 0) args.verdicts[number] = verdict;
   if (!is_last_row(args, window.image, last)) return;
   step::finish_window(args, window.image, threadIdx.x, kRowThreads, [] { __syncthreads(); });

@@ -27,6 +27,7 @@
 
 #define __device__
 #define __global__
+#define __grid_constant__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
