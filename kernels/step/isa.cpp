@@ -24,7 +24,7 @@ void window_step_cpu<kThisIsa>(const WindowStepArgs& args, int64_t begin, int64_
     for (int64_t node = 0; node < nodes; ++node) {
       WindowVerdict& verdict = args.verdicts[image * nodes + node];
       verdict = step::verify_row(executor, args, step::window_row(args, image, node), walks, !walks,
-                                after_cells<float>(scratch));
+                                 after_cells<float>(scratch));
       walks = walks && verdict.accepts != 0;
     }
     step::finish_window(args, image, 0, 1, [] {});

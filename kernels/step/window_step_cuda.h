@@ -156,7 +156,7 @@ __device__ bool is_last_row(const WindowStepArgs& args, int64_t image, Storage& 
   return flag != 0;
 }
 
-// verify_row() with rows in memory. Not inlined: its registers would spill those of the rows in a cluster.
+// verify_row() with rows in memory. Not inlined: its registers would make a cluster spill.
 template <class Executor>
 __device__ __attribute__((noinline)) WindowVerdict verify_in_memory(Executor& executor,
                                                                     const WindowStepArgs& args,
