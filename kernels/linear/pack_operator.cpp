@@ -15,7 +15,7 @@
 namespace lamplighter {
 namespace {
 
-constexpr int64_t kSerialWork = 2 * 1000 * 1000;  // weights worth a thread of their own
+constexpr int64_t kSerialWeights = 2 * 1000 * 1000;  // weights worth a thread of their own
 
 // Like at::empty; what fills whole huge pages asks for them, because streaming weights through small pages is
 // a fifth slower. Where the system grants none, nothing changes.
@@ -57,7 +57,7 @@ at::Tensor round_on_cpu(const at::Tensor& weight, int bits) {
   const ElementType type = element_type(plain);
   const void* from = plain.const_data_ptr();
   void* to = rounded.mutable_data_ptr();
-  parallel_for(0, out, std::max<int64_t>(1, kSerialWork / in), [&](int64_t begin, int64_t end) {
+  parallel_for(0, out, std::max<int64_t>(1, kSerialWeights / in), [&](int64_t begin, int64_t end) {
     round_linear_features(from, to, in, type, bits, begin, end);
   });
   return rounded;
@@ -86,7 +86,7 @@ at::Tensor pack_floats(const at::Tensor& weight) {
   at::Tensor packed = empty_weights({blocks, in, kLinearBlock}, plain.options());
   const void* from = plain.const_data_ptr();
   void* to = packed.mutable_data_ptr();
-  parallel_for(0, blocks, std::max<int64_t>(1, kSerialWork / (in * kLinearBlock)),
+  parallel_for(0, blocks, std::max<int64_t>(1, kSerialWeights / (in * kLinearBlock)),
                [&](int64_t begin, int64_t end) { pack_linear_blocks(from, to, out, in, type, begin, end); });
   return packed;
 }
@@ -105,7 +105,7 @@ at::Tensor pack_rounded(const at::Tensor& rounded) {
   at::Tensor packed = empty_weights({blocks, lines, kLinearBlock}, plain.options());
   const void* from = plain.const_data_ptr();
   void* to = packed.mutable_data_ptr();
-  parallel_for(0, blocks, std::max<int64_t>(1, kSerialWork / (in * kLinearBlock)),
+  parallel_for(0, blocks, std::max<int64_t>(1, kSerialWeights / (in * kLinearBlock)),
                [&](int64_t begin, int64_t end) { pack_rounded_blocks(from, to, out, in, bits, begin, end); });
   return packed;
 }
