@@ -11,7 +11,7 @@
 namespace lamplighter {
 namespace {
 
-ImagesWanted parse(const std::string& body) {
+ImagesWanted parsed(const std::string& body) {
   return parse_generations(body, {});
 }
 
@@ -28,7 +28,7 @@ Manifest captions() {
 
 TEST(ServePlanTest, ImagesOfARequestHaveSeedsInARow) {
   const auto requests =
-      plan_requests(parse(R"({"prompt": "a", "n": 3, "seed": 18446744073709551615})"), captions(), {}, {})
+      plan_requests(parsed(R"({"prompt": "a", "n": 3, "seed": 18446744073709551615})"), captions(), {}, {})
           .requests;
   ASSERT_EQ(requests.size(), 3U);
   EXPECT_EQ(requests[0].seed, std::numeric_limits<std::uint64_t>::max());
@@ -38,7 +38,7 @@ TEST(ServePlanTest, ImagesOfARequestHaveSeedsInARow) {
 
 TEST(ServePlanTest, OneSideIsEnough) {
   const auto warnings = [](const std::string& body) {
-    PlannedRequests plan = plan_requests(parse(body), captions(), {}, {});
+    PlannedRequests plan = plan_requests(parsed(body), captions(), {}, {});
     EXPECT_EQ(plan.requests.front().width, 256) << body;
     EXPECT_EQ(plan.requests.front().height, 256) << body;
     return plan.warnings;
@@ -59,7 +59,7 @@ TEST(ServePlanTest, ShapesAndThousandsOfPixelsBecomeTheNearestSize) {
   }
   const auto size_of = [&](const std::string& size) {
     const PlannedRequests plan =
-        plan_requests(parse(R"({"prompt": "a", "size": ")" + size + "\"}"), manifest, {}, {});
+        plan_requests(parsed(R"({"prompt": "a", "size": ")" + size + "\"}"), manifest, {}, {});
     const Request& request = plan.requests.front();
     return std::to_string(request.width) + "x" + std::to_string(request.height) +
            (plan.warnings.empty() ? "" : " " + plan.warnings.front());
@@ -104,7 +104,7 @@ TEST(ServePlanTest, WhatABundleCannotGenerateIsRefused) {
 TEST(ServePlanTest, AWarningNamesAFewOfManyFields) {
   std::string body = R"({"prompt": "a")";
   for (int i = 0; i < 100; ++i) body += ", \"" + std::string(500, 'x') + std::to_string(i) + "\": 1";
-  const PlannedRequests plan = plan_requests(parse(body + "}"), captions(), {}, {});
+  const PlannedRequests plan = plan_requests(parsed(body + "}"), captions(), {}, {});
   EXPECT_EQ(plan.unused.size(), 100U);
   ASSERT_EQ(plan.warnings.size(), 1U);
   EXPECT_LT(plan.warnings[0].size(), 10'000U);
@@ -140,7 +140,7 @@ TEST(ServePlanTest, TheNearestSizeIsTakenAndNamed) {
     RequestRules rules;
     rules.limits.pixels = pixels;
     const PlannedRequests plan =
-        plan_requests(parse("{\"prompt\": \"a\"" + fields + "}"), manifest, {}, rules);
+        plan_requests(parsed("{\"prompt\": \"a\"" + fields + "}"), manifest, {}, rules);
     const Request& request = plan.requests[0];
     return std::to_string(request.width) + "x" + std::to_string(request.height) +
            (plan.warnings.empty() ? "" : "!");
