@@ -34,6 +34,10 @@ std::string cache_folder() {
   return home.empty() ? "" : join_path(home, ".cache/lamplighter");
 }
 
+Error no_cache_folder(const std::string& where = "") {
+  return {ExitCode::output, where + "got neither HOME nor XDG_CACHE_HOME, expected one of them"};
+}
+
 std::string kind_of(const Placement& placement) {
   return placement.device.is_cpu() ? "cpu" : "cuda";
 }
@@ -131,8 +135,7 @@ std::vector<SavedTable> saved_tables(const Manifest& manifest) {
 }
 
 void require_cache_folder() {
-  if (cache_folder().empty())
-    throw Error(ExitCode::output, "--save-table: got neither HOME nor XDG_CACHE_HOME, expected one of them");
+  if (cache_folder().empty()) throw no_cache_folder("--save-table: ");
   // Created to see that it can be, and removed again: a run that is refused leaves nothing.
   std::error_code error, ignored;
   std::vector<std::filesystem::path> missing;
@@ -155,6 +158,7 @@ void save_table(const Manifest& manifest, const Placement& placement, const Tabl
       exact.rows.push_back(row);
   }
   const TableKey key = key_of(manifest, placement);
+  if (cache_folder().empty()) throw no_cache_folder();
   save_run(cache_folder(), key, exact);
   if (note) note("table for --method auto on " + words_of(key) + ": " + table_path(cache_folder(), key));
 }

@@ -44,7 +44,11 @@ void read_seed_forms(Json& object) {
     if (is_number) *found = seed;
     if (text.empty() || text == "-1") *found = -1;
   }
-  if (is_minus_one(*found)) object.erase("seed");
+  if (is_minus_one(*found)) {
+    object.erase("seed");
+  } else if (!found->is_number_unsigned()) {
+    JsonReader(object, kBody, ExitCode::input).reject("seed", "0 to 2^64 - 1, or -1 for a random one");
+  }
 }
 
 void read_number_forms(Json& object, std::initializer_list<const char*> keys) {

@@ -55,7 +55,8 @@ bool Job::has_result(std::size_t image) const {
 
 Job::Part Job::part(std::size_t image) const {
   const std::lock_guard lock(mutex_);
-  return {updates_[image].grid, updates_[image].codes};
+  const JobUpdate& update = updates_[image];
+  return {update.grid, update.codes, update.tokens, update.passes};
 }
 
 bool Job::is_late() const {
@@ -71,6 +72,7 @@ void Job::progress(std::size_t image, const Grid& grid, const std::vector<std::i
   update.codes = codes;
   update.committed.push_back(committed);
   update.tokens += committed;
+  ++update.passes;
   const auto positions = static_cast<std::int64_t>(codes.size());
   // A part behind kept tokens begins with a call of its own, which has the codes of the next one already.
   update.in_order = update.in_order && generated_tokens(grid, requests_[image], positions) >= update.tokens;

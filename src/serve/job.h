@@ -20,6 +20,7 @@ struct JobUpdate {
   std::vector<std::int32_t> codes;      // all so far
   std::vector<std::int64_t> committed;  // by each cycle since the last update
   std::int64_t tokens = 1;              // committed so far; the first came before the cycles
+  std::int64_t passes = 1;              // of the target so far
   bool in_order = true;                 // tokens came in raster order
   bool complete = false;                // the result is there
 };
@@ -60,10 +61,11 @@ class Job {
   bool has_result(std::size_t image) const;
   std::size_t results() const;  // images that are complete
 
-  // The tokens of an image so far, where the job follows; no grid: none.
+  // An image so far, where the job follows; no grid: nothing.
   struct Part {
     const Grid* grid = nullptr;
     std::vector<std::int32_t> codes;
+    std::int64_t tokens = 0, passes = 0;  // committed; of the target
   };
   Part part(std::size_t image) const;
 

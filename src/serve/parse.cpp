@@ -200,6 +200,9 @@ ImagesWanted parse_generations(std::string_view body, const RequestRules& rules)
     wanted.stream = reader.has("stream") && reader.boolean("stream");
     if (reader.has("partial_images")) wanted.partial_images = reader.integer("partial_images", 0, 256);
     read_format(reader, wanted.format);
+    if (reader.has("output_compression") && wanted.format.name == "png")
+      wanted.unused.emplace_back("output_compression");
+    if (wanted.partial_images > 0 && !wanted.stream) wanted.unused.emplace_back("partial_images");
     read_idle_fields(reader, wanted);
     read_deadline(reader, rules.limits, wanted);
     read_method(reader, wanted);

@@ -76,11 +76,12 @@ Service::Model& Service::model(const std::string& name, std::vector<std::string>
   if (Model* found = find(name)) return *found;
   std::vector<std::string> names;
   for (const auto& model : models_) names.push_back(model->name());
+  for (const auto& [alias, of] : options.aliases) names.push_back(alias);
   if (options.rules.strict || models_.size() > 1) {
     throw HttpError(404, "model_not_found",
                     "model: this server has no such model, expected one of " + list_of(names));
   }
-  warnings.push_back("model: got " + quote(name) + ", the only one here is " + names.front());
+  warnings.push_back("model: got " + quote(name) + ", the only one here is " + models_.front()->name());
   return *models_.front();
 }
 

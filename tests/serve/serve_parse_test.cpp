@@ -227,6 +227,16 @@ TEST(ServeParseTest, FieldsOfOtherServersAreNamedAsUnused) {
   EXPECT_THROW(parse_generations(body, strict), HttpError);
 }
 
+TEST(ServeParseTest, FieldsThatChangeNothingHereAreNamedAsUnused) {
+  const auto unused = [](const std::string& fields) {
+    return parse(R"({"prompt": "a", )" + fields + "}").unused;
+  };
+  EXPECT_EQ(unused(R"("output_compression": 40, "partial_images": 3)"),
+            (std::vector<std::string>{"output_compression", "partial_images"}));
+  EXPECT_TRUE(unused(R"("output_compression": 40, "output_format": "jpeg")").empty());
+  EXPECT_TRUE(unused(R"("partial_images": 3, "stream": true)").empty());
+}
+
 TEST(ServeParseTest, WhatLooksLikeASlipIsRefused) {
   const char* const slips[][2] = {{"seeed", "seed"},
                                   {"sede", "seed"},

@@ -186,6 +186,11 @@ void Routes::add_openai() {
     Json data = Json::array();
     for (const auto& model : service_.models())
       data.push_back(model_entry(*model, service_.options.rules.limits));
+    for (const auto& [alias, name] : service_.options.aliases) {
+      data.push_back(model_entry(named_model(name), service_.options.rules.limits));
+      data.back()["id"] = alias;
+      data.back()["alias_of"] = name;
+    }
     send(response, {{"object", "list"}, {"data", std::move(data)}});
   });
   get("/v1/models/*", Access::key, [this](const HttpRequest& request, HttpResponse& response) {

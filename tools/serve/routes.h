@@ -105,6 +105,7 @@ class Routes : public HttpHandler {
   void progress(const HttpRequest& asked, HttpResponse& response);
   std::string current_image();
   bool has_webui_work();
+  std::vector<std::shared_ptr<Job>> jobs_of(const std::string& client);  // of the web UI
   void png_info(const HttpRequest& asked, HttpResponse& response);
 
   Service& service_;

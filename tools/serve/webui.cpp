@@ -2,9 +2,12 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "draft/auto.h"
+#include "draft/options/options.h"
 #include "image/png_chunks.h"
 #include "pipeline/metadata/metadata.h"
 #include "pipeline/output/partial_image.h"
+#include "pipeline/resolved_request.h"
 #include "serve/fields.h"
 #include "tools/serve/routes.h"
 
@@ -14,11 +17,35 @@ namespace {
 
 const std::string kRoot = "/sdapi/v1/";
 
-// The rows of tokens that are there. No image where none is.
+// The rows of tokens that are there. No image where none is complete.
 std::optional<Image> decode_part(Service::Model& model, const Request& request, const Job::Part& part) {
   if (part.grid == nullptr || static_cast<int>(part.codes.size()) < part.grid->columns) return std::nullopt;
   return lamplighter::decode_part(part.codes, *part.grid, request,
                                   [&](const Codes& codes) { return model.engine.decode(codes); });
+}
+
+// What is there of an image that was interrupted, with the settings of the whole one.
+std::optional<Result> part_result(Service::Model& model, const Request& request, const Job::Part& part) {
+  std::optional<Image> image = decode_part(model, request, part);
+  if (!image) return std::nullopt;
+  const Manifest& manifest = model.engine.manifest();
+  Result result;
+  result.image = std::move(*image);
+  result.sampling = resolve_request(manifest, request).sampling;
+  result.method = *request.method;
+  if (!is_auto(result.method)) result.method = resolve_method(result.method, manifest, model.origin.device);
+  result.seed = request.seed;
+  result.statistics.tokens = part.tokens;
+  result.statistics.target_passes = part.passes;
+  return result;
+}
+
+// How much of an image is there, 0 to 1.
+double share_of(const Job& job, std::size_t image) {
+  if (job.has_result(image)) return 1;
+  const Job::Part part = job.part(image);
+  if (part.grid == nullptr) return 0;
+  return static_cast<double>(part.codes.size()) / static_cast<double>(part.grid->rows * part.grid->columns);
 }
 
 }  // namespace
@@ -35,37 +62,35 @@ void Routes::webui_images(ImagesWanted wanted, const Json& parameters, const Htt
   }
   if (!wait(asked, job)) throw HttpError(499, "client_gone", "the client disconnected");
   Json images = Json::array(), seeds = Json::array(), texts = Json::array(), files = Json::array();
-  const Result* first = nullptr;
+  std::optional<Result> first;
   for (std::size_t i = 0; i < job.requests().size(); ++i) {
     const Request& request = job.requests()[i];
-    if (job.has_result(i)) {
-      const Result& result = job.result(i);
-      if (first == nullptr) first = &result;
-      files.push_back(base64(image_bytes(submission.model->origin, request, result)));
-      seeds.push_back(result.seed);
-      texts.push_back(image_text(describe_image(submission.model->origin, request, result)).front().second);
-    } else if (const auto part = decode_part(*submission.model, request, job.part(i))) {  // interrupted
-      files.push_back(base64(encode_png(*part)));
-      seeds.push_back(request.seed);
-      texts.push_back(request.prompt);
-    }
+    std::optional<Result> part;
+    if (!job.has_result(i)) part = part_result(*submission.model, request, job.part(i));  // interrupted
+    if (!part && !job.has_result(i)) continue;
+    const Result& result = part ? *part : job.result(i);
+    files.push_back(base64(image_bytes(submission.model->origin, request, result)));
+    seeds.push_back(result.seed);
+    texts.push_back(image_text(describe_image(submission.model->origin, request, result)).front().second);
+    if (!first) first = result;
   }
   if (submission.wanted.sends_images) images = std::move(files);
   const std::vector<std::string> warnings =
       all_warnings(submission.warnings, submission.model->engine.manifest(), job);
   const Request& request = job.requests()[0];
-  const Grid& grid = find_grid(submission.model->engine.manifest(), request.width, request.height);
+  const Manifest& manifest = submission.model->engine.manifest();
+  const Grid& grid = find_grid(manifest, request.width, request.height);
   Json kept = Json::object();
-  if (first != nullptr) describe_kept(request, first->statistics, kept);
+  if (first) describe_kept(request, first->statistics, kept);
   const Json info{{"prompt", request.prompt},
                   {"negative_prompt", request.negative_prompt.value_or("")},
                   {"seed", request.seed},
                   {"all_seeds", std::move(seeds)},
                   {"width", grid.width},
                   {"height", grid.height},
-                  {"sampler_name", first != nullptr ? first->method.method : request.method->method},
-                  {"cfg_scale", first != nullptr ? shortest(first->sampling.cfg_scale) : 0},
-                  {"steps", first != nullptr ? first->statistics.target_passes : 0},
+                  {"sampler_name", first ? first->method.method : request.method->method},
+                  {"cfg_scale", shortest(resolve_request(manifest, request).sampling.cfg_scale)},
+                  {"steps", first ? first->statistics.target_passes : 0},
                   {"batch_size", submission.wanted.count},
                   {"sd_model_name", submission.model->name()},
                   {"sd_model_hash", submission.model->origin.manifest_sha256.substr(0, 10)},
@@ -83,13 +108,19 @@ bool Routes::has_webui_work() {
   return std::any_of(work_.begin(), work_.end(), [](const WebuiWork& one) { return !one.job.expired(); });
 }
 
+std::vector<std::shared_ptr<Job>> Routes::jobs_of(const std::string& client) {
+  const std::lock_guard lock(work_mutex_);
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (const WebuiWork& one : work_) {
+    std::shared_ptr<Job> job = one.job.lock();
+    if (job && one.client == client) jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
 // Ends the images that the same client asked for: one client cannot stop the images of others.
 void Routes::interrupt(const HttpRequest& asked) {
-  const std::lock_guard lock(work_mutex_);
-  for (const WebuiWork& one : work_) {
-    const std::shared_ptr<Job> job = one.job.lock();
-    if (job && one.client == asked.client) job->interrupt();
-  }
+  for (const std::shared_ptr<Job>& job : jobs_of(asked.client)) job->interrupt();
 }
 
 // The newest rows of an image in work, as base64; "" where there is none. One caller decodes at a
@@ -137,6 +168,17 @@ void Routes::progress(const HttpRequest& asked, HttpResponse& response) {
     rest_s += state.image_s * (rest - begun);
   }
   const bool answers = has_webui_work();  // images that are complete become files
+  std::size_t count = sum.complete + sum.in_work + sum.waiting, complete = sum.complete;
+  if (const auto own = jobs_of(asked.client); !own.empty()) {  // images of others come and go
+    images = done = 0;
+    count = complete = 0;
+    for (const std::shared_ptr<Job>& job : own) {
+      count += job->requests().size();
+      complete += job->results();
+      for (std::size_t i = 0; i < job->requests().size(); ++i) done += share_of(*job, i);
+    }
+    images = static_cast<double>(count);
+  }
   const double share = images > 0 ? done / images : answers ? 1 : 0;
   const std::string skips = lower_case(asked.parameter("skip_current_image").value_or("false"));
   const std::string image = skips == "true" || skips == "1" ? "" : current_image();
@@ -147,9 +189,9 @@ void Routes::progress(const HttpRequest& asked, HttpResponse& response) {
                     {"interrupted", false},
                     {"stopping_generation", false},
                     {"job", images > 0 || answers ? "txt2img" : ""},
-                    {"job_count", sum.complete + sum.in_work + sum.waiting},
+                    {"job_count", count},
                     {"job_timestamp", "0"},
-                    {"job_no", sum.complete},
+                    {"job_no", complete},
                     {"sampling_step", sum.tokens_done},
                     {"sampling_steps", sum.tokens_in_work}}},
                   {"current_image", image.empty() ? Json(nullptr) : Json(image)},

@@ -62,6 +62,17 @@ void refuse_dash(std::string_view line, const std::string& where) {
   }
 }
 
+// Short flags are this program's and others' on a command line.
+void refuse_short_flag(std::string_view line, const std::string& where) {
+  constexpr std::string_view kLetters = "pnsb";
+  if (line.size() < 3 || line[0] != '-' || kLetters.find(line[1]) == kNone) return;
+  if (line[2] != ' ' && line[2] != '\t' && line[2] != '=' && line[2] != '"') return;
+  throw Error(ExitCode::input,
+              where + ": got " + quote(line.substr(0, 2)) +
+                  ", expected a caption, or flags by their long names: --prompt \"...\" --seed "
+                  "3; for a caption with this text use {\"prompt\": \"...\"}");
+}
+
 // Finds the items of lists: lines with marks where the line before or behind is the neighbouring item, and a
 // line with a mark that is alone.
 std::vector<bool> find_items(const std::vector<Piece>& pieces) {
@@ -112,6 +123,7 @@ void take_line(const Piece& line, const Source& source, Lines kind, bool is_item
     }
     refuse_settings(content, where);
     refuse_dash(content, where);
+    refuse_short_flag(content, where);
     if (is_item) refuse_item(content, where);
     refuse_markup(content, where);
     take(make_text(where, std::string(text)));
@@ -178,12 +190,14 @@ void read_lines(const Source& source, Lines kind, const TakeEntry& take) {
 }
 
 void refuse_settings(std::string_view line, const std::string& where) {
-  const std::size_t colon = line.find(':');
-  if (colon == kNone) return;
-  const std::string name = field_name(line.substr(0, colon));
-  const std::string others = field_name(line.substr(colon + 1));
-  const bool is_list = name == "steps" && others.find(",_sampler:") != std::string::npos;
-  if (!is_list && name != "negative_prompt") return;
+  if (line.find(':') == kNone) return;
+  const std::string words = field_name(line);
+  const auto has = [&](std::string_view text, std::size_t from = 0) {
+    return words.find(text, from) != std::string::npos;
+  };
+  const std::size_t steps = words.find("steps:");
+  const bool is_list = steps != std::string::npos && (has(",_sampler:", steps) || has(",sampler:", steps));
+  if (!is_list && !has("negative_prompt:") && !has("negative_prompt_:")) return;
   throw Error(ExitCode::input,
               where + ": got " + excerpt_of(line) +
                   ", expected a caption; settings as web UIs write them into images are read by "

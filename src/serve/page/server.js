@@ -32,7 +32,7 @@ async function ask(path, options) {
 
 export async function models(key) {
   const response = await ask('v1/models', {headers: headers(key)});
-  return (await response.json()).data;
+  return (await response.json()).data.filter(model => !model.alias_of);
 }
 
 // Seeds go up to 2^64 - 1, numbers of JavaScript to 2^53: they stay texts. A quote inside a text is escaped, so that this

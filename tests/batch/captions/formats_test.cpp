@@ -45,7 +45,8 @@ TEST(Texts, AreNoOtherFiles) {
       message_of([] { parse("a cat\nNegative prompt: dog\nSteps: 20, Sampler: Euler a, Seed: 1\n"); }),
       HasSubstr("c line 2: got Negative prompt: dog, expected a caption"));
   for (const char* line : {"negative prompt:dog", "NEGATIVE PROMPT : dog", "steps: 20, sampler: Euler a",
-                           "Steps:20,Size: 8x8, Sampler: x"})
+                           "Steps:20,Size: 8x8, Sampler: x", "a boat Steps: 20,Sampler: x, Seed: 5",
+                           "a boat. Negative prompt: fog"})
     EXPECT_THAT(message_of([&] { parse(std::string("a cat\n") + line + "\n"); }),
                 HasSubstr("expected a caption"))
         << line;
@@ -58,6 +59,13 @@ TEST(Texts, AreNoFlagsWithDashes) {
     EXPECT_THAT(message_of([&] { parse(std::string(line) + "\n"); }), HasSubstr("expected two hyphens: --"))
         << line;
   EXPECT_EQ(prompts(parse("\u2014promptly a cat\n\u2014 prompt\n")).size(), 2U);
+}
+
+TEST(Texts, AreNoShortFlags) {
+  for (const char* line : {"-p \"a red boat\" -b 2", "-n dark a red boat", "-s=3 a cat"})
+    EXPECT_THAT(message_of([&] { parse(std::string(line) + "\n"); }), HasSubstr("by their long names"))
+        << line;
+  EXPECT_EQ(prompts(parse("-purple boats\n-pale\n")).size(), 2U);
 }
 
 TEST(CsvCaptions, HaveOneColumn) {

@@ -120,7 +120,7 @@ def test_settings_are_read_from_an_image(plain: Server) -> None:
 def test_an_image_in_work_is_shown_and_interrupted(start: Start) -> None:
     server = start("-t", 1, "--batch-size", 1, model=DEMO)
     answers: list[Answer] = []
-    body = {"prompt": PROMPT, "sampler_name": "ar", "batch_size": 8}
+    body = {"prompt": PROMPT, "sampler_name": "ar", "batch_size": 8, "cfg_scale": 5}
     asking = threading.Thread(target=lambda: answers.append(server.post(TXT2IMG, body)))
     asking.start()
     shown: list[str] = []
@@ -137,7 +137,12 @@ def test_an_image_in_work_is_shown_and_interrupted(start: Start) -> None:
     assert server.post(SDAPI + "interrupt", "").status == 200
     asking.join()
     info = json.loads(answers[0].json["info"])
-    assert info["interrupted"] and len(answers[0].json["images"]) < 8
+    images = answers[0].json["images"]
+    assert info["interrupted"] and 0 < len(images) < 8
+    assert info["cfg_scale"] == 5 and 0 < info["steps"] <= 256
+    assert "CFG scale: 5.0" in info["infotexts"][-1]
+    known = server.post(SDAPI + "png-info", {"image": images[-1]}).json["info"]
+    assert known == info["infotexts"][-1]
     server.until(lambda: server.metric("images_in_work") == 0)
     assert server.metric("queue_images") == 0
 
