@@ -8,14 +8,6 @@ int64_t rows_of(const WindowStepArgs& args) {
   return args.images * args.filter.logits.rows;
 }
 
-// use(shape, kernel) where a row fits a cluster or block that lists it.
-template <class Use>
-bool with_shape(const WindowStepArgs& args, Use use) {
-  return with_row_shape(
-      args.filter.logits.vocabulary, [](auto shape) { return &window_step_cluster_kernel<decltype(shape)>; },
-      use);
-}
-
 }  // namespace
 
 size_t window_step_cuda_bytes(const WindowStepArgs& args) {
@@ -29,7 +21,8 @@ void window_step_cuda(const WindowStepArgs& args, float* scratch, void* stream) 
   const auto in_clusters = [&](auto shape, auto* kernel) {
     launch_rows(shape, rows, kernel, cuda_stream(stream), args, scratch);
   };
-  if (with_shape(args, in_clusters)) return;
+  const auto kernel_of = [](auto shape) { return &window_step_cluster_kernel<decltype(shape)>; };
+  if (with_row_shape(args.filter.logits.vocabulary, kernel_of, in_clusters)) return;
   window_step_kernel<<<grid_size(rows), kRowThreads, 0, cuda_stream(stream)>>>(args, scratch);
 }
 
