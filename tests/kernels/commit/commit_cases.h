@@ -13,6 +13,7 @@
 #include "kernels/commit/commit.h"
 #include "kernels/ops.h"
 #include "tests/kernels/common/operators.h"
+#include "tests/kernels/common/random_counters.h"
 
 // Random cycles for commit_tokens and new_tokens.
 namespace lamplighter::test {
@@ -79,21 +80,11 @@ inline CommitCase commit_case(std::mt19937& rng, int64_t images, int64_t pairs, 
       tree.kept_rows[i][static_cast<int64_t>(j)].fill_(path[j]);
     }
   }
-  ops::Counters& state = made.state;
-  state.total = total;
+  ops::Counters& state = made.state = random_counters(rng, images, sequences, 100, total, depth);
   state.last_position = pick(rng, 15, 60);  // some rows lie past it
   state.first_image_id = pick(rng, 0, 9);
   state.row_end = 200;
-  state.image = integers({images}, number(-1, 7));
-  state.steps = integers({images}, number(0, total));
-  state.codes = integers({images, total + depth + 1}, number(0, 99));
-  state.root = integers({images}, number(0, 99));
   if (nodes == 1 && !row_ends) tree.tokens = state.root.unsqueeze(1);  // as where nothing is drafted
-  state.bad = integers({images}, number(0, 3)).eq(0);
-  state.lengths = integers({sequences}, number(0, 40));
-  state.position = integers({sequences}, number(0, 40));
-  state.root_ids = integers({sequences, 1}, number(-9, -1));
-  state.root_positions = integers({sequences, 1}, number(-9, -1));
   state.report = integers({images, report::width(depth + pick(rng, 0, 2))}, number(-9, 9));
   const int64_t draft_sequences = drafter == 1 ? images : sequences, width = pick(rng, 1, 70);
   const at::ScalarType dtype = pick(rng, 0, 1) == 0 ? at::kFloat : at::kBFloat16;

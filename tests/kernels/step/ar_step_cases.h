@@ -16,6 +16,7 @@
 #include "kernels/commit/commit.h"
 #include "kernels/ops.h"
 #include "tests/kernels/common/operators.h"
+#include "tests/kernels/common/random_counters.h"
 
 // Random steps of autoregressive decoding, and what the operators that ar_step joins make of them.
 namespace lamplighter::test {
@@ -91,21 +92,7 @@ inline ArStepCase ar_step_case(std::mt19937& rng, int trial, int64_t images, int
                number(0, 1 << 30),
                each(greedy ? 0 : 0.9),
                trial % 4 == 3 ? number(0, 1).unsqueeze(1) : at::Tensor()};
-  const int64_t total = 20, depth = trial % 3, sequences = pairs ? 2 * images : images;
-  ops::Counters& state = made.state;
-  state.total = total;
-  state.last_position = 60;
-  state.first_image_id = 3;
-  state.image = number(-1, 7);
-  state.steps = number(0, total);
-  state.codes = integers({images, total + depth + 1}, [&](int64_t) { return pick(rng, 0, 99); });
-  state.root = number(0, vocabulary - 1);
-  state.bad = number(0, 3).eq(0);
-  state.lengths = integers({sequences}, [&](int64_t) { return pick(rng, 0, 40); });
-  state.position = integers({sequences}, [&](int64_t) { return pick(rng, 0, 40); });
-  state.root_ids = at::full({sequences, 1}, -1, at::kLong);
-  state.root_positions = at::full({sequences, 1}, -1, at::kLong);
-  state.report = integers({images, report::width(depth)}, [&](int64_t) { return pick(rng, -9, 9); });
+  made.state = random_counters(rng, images, pairs ? 2 * images : images, vocabulary, 20, trial % 3);
   return made;
 }
 

@@ -21,6 +21,7 @@
 #include "kernels/ops.h"
 #include "kernels/sampling/distribution.h"
 #include "tests/kernels/common/operators.h"
+#include "tests/kernels/common/random_counters.h"
 
 // Cycles of speculative Jacobi decoding, and what the operators that window_step joins make of them.
 namespace lamplighter::test {
@@ -181,21 +182,8 @@ inline WindowStepCase window_step_case(std::mt19937& rng, int trial, int64_t ima
   made.step.codes = pick(rng, 1, vocabulary);
   made.step.fill = static_cast<WindowFill>(std::vector<int>{0, 1, 2, 4, 0}[trial % 5]);
   made.step.keep = trial % 3 != 1;
-  ops::Counters& state = made.state;
-  state.total = 80;
-  state.last_position = 60;
-  state.first_image_id = 3;
-  state.image = number(-1, 7);
-  state.steps = trial % 6 == 4 ? number(state.total - 3, state.total) : number(0, 30);
-  state.codes =
-      integers({images, state.total + nodes}, [&](int64_t) { return pick(rng, 0, vocabulary - 1); });
-  state.root = number(0, vocabulary - 1);
-  state.bad = number(0, 3).eq(0);
-  state.lengths = integers({sequences}, [&](int64_t) { return pick(rng, 0, 40); });
-  state.position = integers({sequences}, [&](int64_t) { return pick(rng, 0, 40); });
-  state.root_ids = at::full({sequences, 1}, -1, at::kLong);
-  state.root_positions = at::full({sequences, 1}, -1, at::kLong);
-  state.report = integers({images, report::width(length)}, [&](int64_t) { return pick(rng, -9, 9); });
+  made.state = random_counters(rng, images, sequences, vocabulary, 80, length);
+  made.state.steps = trial % 6 == 4 ? number(77, 80) : number(0, 30);
   made.window.logits =
       at::full({sequences, nodes, vocabulary}, std::numeric_limits<float>::quiet_NaN(), types[trial / 2 % 3]);
   made.window.statistics =
