@@ -102,12 +102,17 @@ def asked(count: int, withheld: bool) -> tuple[list[tuple[int, Scene]], list[str
 
 def shares(right: np.ndarray, said: np.ndarray) -> dict[str, dict[str, float]]:
     """For the captions that name an attribute: share of images that show it, standard error, number of images.
+    "all named" counts images that show everything that their caption names.
 
     right: bool [S, N, 8], run by caption by attribute in the order of CLASSIFIED; said bool [N, 8]. Images
     of one caption are alike, so the captions' means are what scatters.
     """
     table = {}
-    for name, shown, named_here in zip(CLASSIFIED, np.moveaxis(right, 2, 0), said.T):
+    right = np.concatenate([right, (right | ~said).all(2, keepdims=True)], 2)
+    said = np.concatenate([said, said.any(1, keepdims=True)], 1)
+    for name, shown, named_here in zip(
+        (*CLASSIFIED, "all named"), np.moveaxis(right, 2, 0), said.T
+    ):
         count = int(named_here.sum())
         if count == 0:
             continue

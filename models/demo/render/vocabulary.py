@@ -155,7 +155,11 @@ WEATHERS = ATTRIBUTES["weather"]
 
 
 def known() -> dict[str, Any]:
-    """The same for a bundle's manifest (`prompt.vocabulary`), a second subject's words left out."""
+    """The same for a bundle's manifest (`prompt.vocabulary`): what its images show when captions ask for it.
+
+    A second subject's words are the first one's. Sides are left out: training captions name them, but half
+    of the images show another one.
+    """
     more = {
         "time": TIME_TAGS,
         "ground": {**OVER_PHRASES, "sea": COAST_PHRASES + OVER_PHRASES["sea"]},
@@ -166,6 +170,6 @@ def known() -> dict[str, Any]:
             for value, words in values.items()
         }
         for name, values in VOCABULARY.items()
-        if not name.startswith("second")
+        if name != "side" and not name.startswith("second")
     }
     return {"kinds": kinds, "subject": "subject", "other": OTHER_WORDS, "example": EXAMPLE}

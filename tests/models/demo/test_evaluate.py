@@ -40,9 +40,10 @@ def test_shares_count_the_captions_that_name_an_attribute() -> None:
     right[:, 0, 0] = right[0, 1, 0] = right[:, 2:, 0] = True
     right[:, :, 1] = True
     table = evaluate.shares(right, said)
-    assert set(table) == {"subject", "colour"}
+    assert set(table) == {"subject", "colour", "all named"}
     assert table["subject"] == {"share": 0.75, "standard error": 0.25, "images": 4}
     assert table["colour"] == {"share": 1.0, "standard error": 0.0, "images": 8}
+    assert table["all named"] == {"share": 0.875, "standard error": 0.125, "images": 8}
 
 
 def test_figures_of_several_runs_have_a_standard_error() -> None:
