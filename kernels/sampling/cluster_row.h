@@ -15,6 +15,7 @@ struct FoundKth {
 
 template <class Shape>
 class ClusterRow : public ClusterMember<Shape> {
+ protected:
   using Member = ClusterMember<Shape>;
   using Member::exchange, Member::executor_, Member::kBlocks, Member::of_block, Member::over_blocks,
       Member::rank_, Member::s_, Member::thread;
@@ -187,6 +188,9 @@ class ClusterRow : public ClusterMember<Shape> {
     return s_.tokens[which];
   }
 
+ protected:
+  int kept_ = 0;  // tokens that this block lists
+
  private:
   static constexpr int kShare = kExecutorCells / kBlocks;  // cells that a block sums
   static constexpr int kCells = kShare > Shape::kThreads ? kShare / Shape::kThreads : 1;  // of a thread of it
@@ -272,7 +276,7 @@ class ClusterRow : public ClusterMember<Shape> {
   const int first_, vocabulary_;
   float z_[Shape::kEach];
   float largest_ = 0;
-  int kept_ = 0, turn_ = 0;
+  int turn_ = 0;
   double own_ = 0, before_ = 0, total_ = 0;  // masses of this block's list, of those before it, of all
 };
 

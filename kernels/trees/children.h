@@ -25,7 +25,7 @@ struct SampleChildrenArgs {
   const int64_t* steps;   // [images], the low 32 bits count
   const int64_t* nodes;   // [width], likewise
   int64_t* tokens;        // [images, width, count]
-  float* conditional;     // [images, width, count]
+  float* conditional;     // [images, width, count]; null where nobody reads it
   int64_t images;
   int64_t count;
   bool sampled;
@@ -41,8 +41,9 @@ void sample_children_cpu(const SampleChildrenArgs& args, int64_t begin, int64_t 
 // sample_children_scratch_bytes() bytes.
 void sample_children_cuda(const SampleChildrenArgs& args, void* scratch, void* stream);
 
-// draft_children: guide_and_filter, then sample_children of the rows that it describes, in one launch.
-// `scratch` as above; `rows`: draft_children_cuda_bytes() bytes for each row, null when that is 0.
+// draft_children: guide_and_filter, then sample_children of the rows that it describes, in one launch, a
+// cluster for each row where one holds it. `scratch` as above; `rows`: draft_children_cuda_bytes() bytes for
+// each row, null when that is 0.
 size_t draft_children_cuda_bytes(const DistributionRows& rows);
 void draft_children_cuda(const GuideAndFilterArgs& filter, const SampleChildrenArgs& sample, void* scratch,
                          float* rows, void* stream);

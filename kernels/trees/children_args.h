@@ -25,9 +25,10 @@ struct ChildSampling {
 LAMPLIGHTER_EXPORTED std::tuple<at::Tensor, at::Tensor> sample_children(const Distributions& rows,
                                                                         const ChildSampling& samples);
 
-// guide_and_filter, then sample_children of the rows: distributions, tokens, conditional probabilities.
-LAMPLIGHTER_EXPORTED std::tuple<Distributions, at::Tensor, at::Tensor> draft_children(
-    const at::Tensor& logits, const Filtering& filtering, const ChildSampling& samples);
+// guide_and_filter, then sample_children of the rows: distributions, and their tokens.
+LAMPLIGHTER_EXPORTED std::tuple<Distributions, at::Tensor> draft_children(const at::Tensor& logits,
+                                                                          const Filtering& filtering,
+                                                                          const ChildSampling& samples);
 
 }  // namespace ops
 

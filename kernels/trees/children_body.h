@@ -25,26 +25,32 @@ LAMPLIGHTER_INLINE Scratch scratch_at(void* memory, int64_t vocabulary) {
 
 // What decides the order of tokens; the largest is sampled first. > 0 for probabilities > 0.
 struct Race {
-  const float* probabilities;
   uint64_t seed;
   uint32_t step;
   uint32_t node;
 
-  LAMPLIGHTER_INLINE double value(int id) const {
+  LAMPLIGHTER_INLINE double value(int id, float probability) const {
     constexpr uint32_t kChildren = 2;  // ops::Purpose::children
     const uint32_t word = philox4x32({{step, kChildren, node, static_cast<uint32_t>(id)}},
                                      static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32))
                               .word[0];
     const double survives = (small_integer(~word) + 0.5) * 0x1p-32;  // 1 - (word + 1/2) / 2^32, exactly
-    return static_cast<double>(probabilities[id]) / -natural_log(survives);
+    return static_cast<double>(probability) / -natural_log(survives);
   }
 };
 
 struct MostProbable {
-  const float* probabilities;
-
-  LAMPLIGHTER_INLINE double value(int id) const { return static_cast<double>(probabilities[id]); }
+  LAMPLIGHTER_INLINE double value(int, float probability) const { return static_cast<double>(probability); }
 };
+
+// use(order) with the order of a row's tokens.
+template <class Use>
+LAMPLIGHTER_INLINE void with_order(const SampleChildrenArgs& args, int64_t row, Use use) {
+  if (!args.sampled) return use(MostProbable{});
+  const int64_t image = row / args.rows.rows;
+  use(Race{static_cast<uint64_t>(args.seeds[image]), static_cast<uint32_t>(args.steps[image]),
+           static_cast<uint32_t>(args.nodes[row % args.rows.rows])});
+}
 
 // A sum of probabilities, exact up to the rounding of single ones to multiples of 2^-70, and so independent
 // of the order of addition. Sums below 2^19 over at most 2^18 tokens.
@@ -78,12 +84,12 @@ LAMPLIGHTER_INLINE Mass mass_of(Executor& executor, const float* probabilities, 
 
 // Leaves the tokens whose rounded values reach the count-th largest. Returns their number.
 template <class Executor, class Order>
-LAMPLIGHTER_INLINE int keep_best(Executor& executor, const Order& order, const Scratch& scratch, int n,
-                                 int count) {
+LAMPLIGHTER_INLINE int keep_best(Executor& executor, const Order& order, const float* p,
+                                 const Scratch& scratch, int n, int count) {
   float* keys = scratch.keys;
   const int* ids = scratch.ids;
   int* selected = scratch.selected;
-  executor.for_each(n, [=](int i) { keys[i] = static_cast<float>(order.value(ids[i])); });
+  executor.for_each(n, [=](int i) { keys[i] = static_cast<float>(order.value(ids[i], p[ids[i]])); });
   const float floor = sampling::select_kth(
                           executor, n, [=](int i) { return keys[i]; }, count, selected)
                           .value;
@@ -95,24 +101,23 @@ LAMPLIGHTER_INLINE int keep_best(Executor& executor, const Order& order, const S
 
 template <class Executor, class Order>
 LAMPLIGHTER_INLINE void sample_row(Executor& executor, const SampleChildrenArgs& args, int64_t row,
-                                   const Order& order, const Scratch& scratch) {
+                                   const Order& order, const float* p, const Scratch& scratch) {
   constexpr int kFew = 4096;  // comparisons that cost less than a selection
   const int n = static_cast<int>(args.rows.vocabulary);
   const int count = static_cast<int>(args.count);
-  const bool sampled = args.sampled;
-  const float* p = order.probabilities;
+  const bool sampled = args.sampled, weighed = sampled && args.conditional != nullptr;
   int64_t* tokens = args.tokens + row * args.count;
-  float* conditional = args.conditional + row * args.count;
+  float* conditional = args.conditional == nullptr ? nullptr : args.conditional + row * args.count;
   const int* ids = scratch.ids;
   double* values = scratch.values;
   int m = executor.compact(
       n, [=](int i) { return (p[i] > 0.0F) & (p[i] < sampling::kInfinity); }, scratch.ids);
-  Mass rest = sampled ? mass_of(executor, p, ids, m) : Mass{0.0, 0.0};
+  Mass rest = weighed ? mass_of(executor, p, ids, m) : Mass{0.0, 0.0};
   if (m > count && m > kFew / count) {
-    m = keep_best(executor, order, scratch, m, count);
+    m = keep_best(executor, order, p, scratch, m, count);
     ids = scratch.selected;
   }
-  executor.for_each(m, [=](int i) { values[i] = order.value(ids[i]); });
+  executor.for_each(m, [=](int i) { values[i] = order.value(ids[i], p[ids[i]]); });
   for (int rank = 0; rank < count; ++rank) {
     const bool any = rank < m;
     const int best = any ? executor.argmax(m, [=](int i) { return values[i]; }) : 0;
@@ -122,7 +127,8 @@ LAMPLIGHTER_INLINE void sample_row(Executor& executor, const SampleChildrenArgs&
     const double whole = left > probability ? left : probability;
     executor.for_each(1, [=](int) {
       tokens[rank] = id;
-      conditional[rank] = !any ? 0.0F : sampled ? static_cast<float>(probability / whole) : 1.0F;
+      if (conditional != nullptr)
+        conditional[rank] = !any ? 0.0F : sampled ? static_cast<float>(probability / whole) : 1.0F;
       if (any) values[best] = -1.0;
     });
     rest.remove(probability);
@@ -134,17 +140,10 @@ LAMPLIGHTER_INLINE void sample_row(Executor& executor, const SampleChildrenArgs&
 template <class Executor>
 LAMPLIGHTER_INLINE void sample_children_row(Executor& executor, const SampleChildrenArgs& args, int64_t row,
                                             void* memory, float* room) {
-  const int64_t image = row / args.rows.rows;
   const Scratch scratch = scratch_at(memory, args.rows.vocabulary);
   const float* probabilities = sampling::read_probabilities(executor, args.rows, row, room);
-  if (args.sampled) {
-    const Race race = {probabilities, static_cast<uint64_t>(args.seeds[image]),
-                       static_cast<uint32_t>(args.steps[image]),
-                       static_cast<uint32_t>(args.nodes[row % args.rows.rows])};
-    sample_row(executor, args, row, race, scratch);
-  } else {
-    sample_row(executor, args, row, MostProbable{probabilities}, scratch);
-  }
+  with_order(args, row,
+             [&](const auto& order) { sample_row(executor, args, row, order, probabilities, scratch); });
 }
 
 }  // namespace lamplighter::children

@@ -46,18 +46,21 @@ SampleChildrenArgs sample_children_args(const ops::Distributions& rows, const op
 namespace {
 
 using Children = std::tuple<at::Tensor, at::Tensor>;
-using Drafted = std::tuple<ops::Distributions, at::Tensor, at::Tensor>;
+using Drafted = std::tuple<ops::Distributions, at::Tensor>;
 
-Children make_results(SampleChildrenArgs& args, const at::Tensor& seeds) {
+// conditional: whether their conditional probabilities are wanted, too.
+Children make_results(SampleChildrenArgs& args, const at::Tensor& seeds, bool conditional) {
   at::Tensor tokens = at::empty({args.images, args.rows.rows, args.count}, seeds.options());
-  at::Tensor conditional = at::empty(tokens.sizes(), seeds.options().dtype(at::kFloat));
   args.tokens = tokens.mutable_data_ptr<int64_t>();
-  args.conditional = conditional.mutable_data_ptr<float>();
-  return {tokens, conditional};
+  if (!conditional) return {tokens, {}};
+  at::Tensor probabilities = at::empty(tokens.sizes(), seeds.options().dtype(at::kFloat));
+  args.conditional = probabilities.mutable_data_ptr<float>();
+  return {tokens, probabilities};
 }
 
 template <On on>
-Children sample_children(const ops::Distributions& rows, const ops::ChildSampling& samples) {
+Children sample_children(const ops::Distributions& rows, const ops::ChildSampling& samples,
+                         bool conditional) {
   if constexpr (on == On::meta) {
     const c10::SymInt images = check_distributions("sample_children", "values", rows);
     check_dtype("sample_children", "seeds", samples.seeds, at::kLong);
@@ -67,7 +70,7 @@ Children sample_children(const ops::Distributions& rows, const ops::ChildSamplin
     return {like(samples.seeds, sizes), like(samples.seeds, sizes, at::kFloat)};
   } else {
     SampleChildrenArgs args = sample_children_args(rows, samples);
-    Children results = make_results(args, samples.seeds);
+    Children results = make_results(args, samples.seeds, conditional);
     const size_t bytes = sample_children_scratch_bytes(args.rows.vocabulary);
     if constexpr (on == On::cuda) {
       const CudaScratch scratch(samples.seeds, args.images * args.rows.rows, bytes);
@@ -86,14 +89,14 @@ Drafted draft_in_one(const at::Tensor& logits, const ops::Filtering& filtering,
   GuideAndFilterArgs filter = guide_and_filter_args(logits, filtering);
   const ops::Distributions rows(logits, filter_statistics(filter, logits));
   SampleChildrenArgs sample = sample_children_args(rows, samples);
-  auto [tokens, conditional] = make_results(sample, samples.seeds);
+  const at::Tensor tokens = std::get<0>(make_results(sample, samples.seeds, false));
   const int64_t blocks = sample.images * sample.rows.rows;
   const CudaScratch scratch(logits, blocks, sample_children_scratch_bytes(sample.rows.vocabulary));
   on_cuda(logits, [&](void* stream) {
     const CudaScratch memory(logits, blocks, draft_children_cuda_bytes(filter.logits));
     draft_children_cuda(filter, sample, scratch.get(), memory.get<float>(), stream);
   });
-  return {rows, tokens, conditional};
+  return {rows, tokens};
 }
 
 }  // namespace
@@ -102,19 +105,17 @@ namespace ops {
 
 std::tuple<at::Tensor, at::Tensor> sample_children(const Distributions& rows, const ChildSampling& samples) {
   return on_device("lamplighter::sample_children", rows.values,
-                   [&](auto on) { return lamplighter::sample_children<on.value>(rows, samples); });
+                   [&](auto on) { return lamplighter::sample_children<on.value>(rows, samples, true); });
 }
 
-std::tuple<Distributions, at::Tensor, at::Tensor> draft_children(const at::Tensor& logits,
-                                                                 const Filtering& filtering,
-                                                                 const ChildSampling& samples) {
+std::tuple<Distributions, at::Tensor> draft_children(const at::Tensor& logits, const Filtering& filtering,
+                                                     const ChildSampling& samples) {
   return on_device("lamplighter::draft_children", logits, [&](auto on) -> Drafted {
     if constexpr (on == On::cuda) {
       return draft_in_one(logits, filtering, samples);
     } else {  // one after the other: a CPU launches nothing
       const Distributions rows = guide_and_filter(logits, filtering);
-      auto [tokens, conditional] = lamplighter::sample_children<on.value>(rows, samples);
-      return {rows, tokens, conditional};
+      return {rows, std::get<0>(lamplighter::sample_children<on.value>(rows, samples, false))};
     }
   });
 }
@@ -134,14 +135,14 @@ TORCH_LIBRARY_FRAGMENT(lamplighter, m) {
       m,
       "draft_children(Tensor logits, Tensor guidance, Tensor temperature, Tensor top_k, Tensor top_p, "
       "str order, Tensor seeds, Tensor steps, Tensor nodes, int count, bool sampled) "
-      "-> (Tensor statistics, Tensor tokens, Tensor conditional)",
+      "-> (Tensor statistics, Tensor tokens)",
       [](const at::Tensor& logits, const at::Tensor& guidance, const at::Tensor& temperature,
          const at::Tensor& top_k, const at::Tensor& top_p, c10::string_view order, const at::Tensor& seeds,
          const at::Tensor& steps, const at::Tensor& nodes, int64_t count, bool sampled) {
-        auto [rows, tokens, conditional] =
+        auto [rows, tokens] =
             ops::draft_children(logits, {guidance, temperature, top_k, top_p, std::string(order)},
                                 {seeds, steps, nodes, count, sampled});
-        return std::tuple(rows.statistics, tokens, conditional);
+        return std::tuple(rows.statistics, tokens);
       });
 }
 

@@ -26,7 +26,7 @@ Candidates::Candidates(const Method& method, const Tree& tree, const c10::Device
 
 Draft Candidates::draft(const RunState& run, const at::Tensor& logits) const {
   const at::Tensor rows = logits.narrow(1, 0, depth_).contiguous();
-  const auto [probs, tokens, conditional] =
+  const auto [probs, tokens] =
       ops::draft_children(rows, filtering(run, run.draft_filter, depths_.unsqueeze(0), depth_),
                           {run.seeds, run.counters.steps, depths_, count_, sampled_});
   const at::Tensor drafted = tokens.flatten(1).index_select(1, child_index_);

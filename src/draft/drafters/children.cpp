@@ -36,7 +36,7 @@ Children children_at(const Tree& tree, std::int64_t depth, const c10::Device& de
 
 SampledChildren sample_children(const RunState& run, const Children& children, const at::Tensor& logits,
                                 bool sampled) {
-  const auto [distributions, chosen, conditional] =
+  const auto [distributions, chosen] =
       ops::draft_children(logits, filtering(run, run.draft_filter, children.depths, children.nodes.size(0)),
                           {run.seeds, run.counters.steps, children.nodes, children.samples, sampled});
   return {select(chosen.flatten(1), children.child_index), distributions};

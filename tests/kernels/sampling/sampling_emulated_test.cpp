@@ -10,15 +10,12 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include "kernels/ops.h"
 #include "tests/kernels/verify/verify_problem.h"
 
-#include "tests/kernels/common/emulated_device.h"
+#include "tests/kernels/sampling/emulated_rows.h"
 
 #include "kernels/sampling/sampling_cuda.h"
-#include "kernels/trees/children_cuda.h"
 #include "kernels/trees/dynamic_cuda.h"
 #include "kernels/verify/verify_cuda.h"
 
@@ -27,62 +24,9 @@
 namespace lamplighter::test {
 namespace {
 
-template <class Kernel>
-void on_device(int64_t blocks, unsigned threads, size_t shared_bytes, Kernel kernel) {
-  emulated::launch({static_cast<unsigned>(blocks)}, {threads}, shared_bytes, kernel);
-}
+using SamplingEmulatedTest = EmulatedRowsTest;
 
-class BlockKernelsTest : public ::testing::Test {
- protected:
-  void SetUp() override { emulated::shuffle() = 0; }
-
-  // Logits [S, R, V] of some dtype, guided or not, and settings of the filters for them.
-  struct Rows {
-    at::Tensor logits, guidance, temperature, top_k, top_p;
-    std::string order;
-
-    ops::Distributions filtered() const {
-      return ops::guide_and_filter(logits, {guidance, temperature, top_k, top_p, order});
-    }
-  };
-
-  Rows rows_of(at::Tensor logits, int trial) {
-    const int64_t images = logits.size(0), vocabulary = logits.size(2);
-    emulated::shuffle() = static_cast<unsigned>(trial);
-    if (trial % 3 == 0) logits = (logits * 2).round();  // ties
-    if (trial % 2 == 1) {
-      const at::Tensor other = logits + random_tensor(rng_, logits.sizes(), at::kFloat, 0.5F);
-      logits = at::stack({logits, other}, 1).flatten(0, 1);
-    }
-    const at::ScalarType types[] = {at::kFloat, at::kBFloat16, at::kHalf};
-    const auto each = [&](double value) { return at::full({images}, value, at::kFloat); };
-    Rows rows{logits.to(types[trial % 3]),      each(2.5),
-              each(trial % 7 == 6 ? 0.0 : 0.9), {},
-              each(trial % 4 == 3 ? 0.8 : 1.0), trial % 5 < 3 ? "ar" : "eagle"};
-    rows.top_k = integers({images}, [&](int64_t) {
-      return trial % 2 * pick(rng_, 0, 1) * pick(rng_, 1, vocabulary) +
-             (1 - trial % 2) * pick(rng_, 1, vocabulary);
-    });
-    return rows;
-  }
-
-  at::Tensor random_logits(int trial, int64_t images, int64_t rows) {
-    const int64_t vocabulary = trial % 4 == 0 ? pick(rng_, 2000, 6000) : pick(rng_, 1, 700);
-    return random_tensor(rng_, {images, rows, vocabulary}, at::kFloat, 2);
-  }
-
-  std::mt19937 rng_{31};
-};
-
-void expect_statistics(at::Tensor got, const at::Tensor& expected) {
-  constexpr int64_t kNorm = 3;
-  EXPECT_LE((got.select(2, kNorm) / expected.select(2, kNorm) - 1).nan_to_num().abs().max().item<float>(),
-            6e-8F);
-  got.select(2, kNorm).copy_(expected.select(2, kNorm));
-  EXPECT_TRUE(same_bits(got, expected)) << got << expected;
-}
-
-TEST_F(BlockKernelsTest, StatisticsAreThoseOfTheCpu) {
+TEST_F(SamplingEmulatedTest, StatisticsAreThoseOfTheCpu) {
   for (int trial = 0; trial < 24; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
     Rows rows = rows_of(random_logits(trial, 2, 2), trial);
@@ -109,7 +53,7 @@ TEST_F(BlockKernelsTest, StatisticsAreThoseOfTheCpu) {
   }
 }
 
-TEST_F(BlockKernelsTest, SamplesAreThoseOfTheCpu) {
+TEST_F(SamplingEmulatedTest, SamplesAreThoseOfTheCpu) {
   for (int trial = 0; trial < 16; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
     const Rows rows = rows_of(random_logits(trial, 2, 2), trial);
@@ -133,73 +77,7 @@ TEST_F(BlockKernelsTest, SamplesAreThoseOfTheCpu) {
   }
 }
 
-TEST_F(BlockKernelsTest, ChildrenAreThoseOfTheCpu) {
-  for (int trial = 0; trial < 16; ++trial) {
-    SCOPED_TRACE("trial " + std::to_string(trial));
-    const ops::Distributions lazy = rows_of(random_logits(trial, 2, 2), trial).filtered();
-    const ops::Distributions plain = ops::probabilities(lazy);
-    const ops::Distributions& read = trial % 5 == 4 ? plain : lazy;
-    const at::Tensor seeds = integers({2}, [](int64_t i) { return 40 + i; });
-    const int64_t count = 1 + trial % 4, vocabulary = lazy.values.size(2);
-    const bool sampled = trial % 6 != 5;
-    SampleChildrenArgs args = sample_children_args(read, {seeds, seeds, seeds, count, sampled});
-    at::Tensor tokens = at::empty({2, 2, count}, at::kLong);
-    at::Tensor conditional = at::empty({2, 2, count}, at::kFloat);
-    args.tokens = tokens.mutable_data_ptr<int64_t>();
-    args.conditional = conditional.mutable_data_ptr<float>();
-    const int64_t bytes = (vocabulary * (children::kScratchPerToken + 4) + 63) / 64 * 64;
-    at::Tensor scratch = at::empty({4, bytes}, at::kByte);
-    const bool in_shared = trial % 2 == 0;
-    on_device(4, kRowThreads, in_shared ? static_cast<size_t>(vocabulary) * sizeof(float) : 0, [&] {
-      sample_children_kernel(args, static_cast<char*>(scratch.mutable_data_ptr()), bytes, in_shared);
-    });
-    const auto [expected, chances] = ops::sample_children(plain, {seeds, seeds, seeds, count, sampled});
-    EXPECT_TRUE(tokens.equal(expected)) << tokens << expected;
-    EXPECT_TRUE(same_bits(conditional, chances));
-  }
-}
-
-// The bits of the two kernels that it joins.
-TEST_F(BlockKernelsTest, DraftedChildrenAreFilteredAndSampled) {
-  for (int trial = 0; trial < 12; ++trial) {
-    SCOPED_TRACE("trial " + std::to_string(trial));
-    const Rows rows = rows_of(random_logits(trial, 2, 2), trial);
-    const at::Tensor seeds = integers({2}, [](int64_t i) { return 40 + i; });
-    const int64_t count = 1 + trial % 4, vocabulary = rows.logits.size(2);
-    const int64_t bytes = (vocabulary * (children::kScratchPerToken + 4) + 63) / 64 * 64;
-    const size_t floats = 2 * static_cast<size_t>(vocabulary);
-    at::Tensor scratch = at::empty({4, bytes}, at::kByte);
-    at::Tensor memory = at::empty({4, 2 * vocabulary}, at::kFloat);
-    float* global = trial % 3 == 2 ? memory.mutable_data_ptr<float>() : nullptr;
-    const size_t shared = global == nullptr ? floats * sizeof(float) : 0;
-    char* lists = static_cast<char*>(scratch.mutable_data_ptr());
-    std::vector<std::array<at::Tensor, 3>> results;
-    for (const bool joined : {false, true}) {
-      GuideAndFilterArgs filter = guide_and_filter_args(
-          rows.logits, {rows.guidance, rows.temperature, rows.top_k, rows.top_p, rows.order});
-      const at::Tensor statistics = filter_statistics(filter, rows.logits);
-      SampleChildrenArgs sample =
-          sample_children_args({rows.logits, statistics}, {seeds, seeds, seeds, count, trial % 6 != 5});
-      at::Tensor tokens = at::empty({2, 2, count}, at::kLong);
-      at::Tensor conditional = at::empty({2, 2, count}, at::kFloat);
-      sample.tokens = tokens.mutable_data_ptr<int64_t>();
-      sample.conditional = conditional.mutable_data_ptr<float>();
-      if (joined) {
-        on_device(4, kRowThreads, shared,
-                  [&] { draft_children_kernel(filter, sample, lists, bytes, global); });
-      } else {
-        on_device(4, kRowThreads, shared, [&] { guide_and_filter_kernel(filter, global); });
-        on_device(4, kRowThreads, shared, [&] { sample_children_kernel(sample, lists, bytes, shared > 0); });
-      }
-      results.push_back({statistics, tokens, conditional});
-    }
-    EXPECT_TRUE(same_bits(results[0][0], results[1][0]));
-    EXPECT_TRUE(results[0][1].equal(results[1][1]));
-    EXPECT_TRUE(same_bits(results[0][2], results[1][2]));
-  }
-}
-
-TEST_F(BlockKernelsTest, DynamicTreesAreThoseOfTheCpu) {
+TEST_F(SamplingEmulatedTest, DynamicTreesAreThoseOfTheCpu) {
   for (int trial = 0; trial < 12; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
     const int64_t k = pick(rng_, 1, 6), vocabulary = trial % 4 == 0 ? 2500 : pick(rng_, 6, 400);
@@ -222,7 +100,7 @@ TEST_F(BlockKernelsTest, DynamicTreesAreThoseOfTheCpu) {
   }
 }
 
-TEST_F(BlockKernelsTest, RerankedTreesAreThoseOfTheCpu) {
+TEST_F(SamplingEmulatedTest, RerankedTreesAreThoseOfTheCpu) {
   for (int trial = 0; trial < 12; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
     emulated::shuffle() = static_cast<unsigned>(trial);
@@ -272,7 +150,7 @@ ops::Verified verify_on_device(const ops::ScoredTree& tree, const ops::VerifyOpt
   return results;
 }
 
-TEST_F(BlockKernelsTest, VerdictsAreThoseOfTheCpu) {
+TEST_F(SamplingEmulatedTest, VerdictsAreThoseOfTheCpu) {
   int64_t accepted = 0, bad = 0;
   const Residual residuals[] = {Residual::paper, Residual::optimal, Residual::official_static,
                                 Residual::official_dynamic};
