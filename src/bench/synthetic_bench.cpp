@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/format.h"
 #include "bundle/modules/draft_model.h"
 #include "bundle/modules/target.h"
 #include "bundle/synthetic/synthetic.h"
@@ -64,6 +65,35 @@ Measured measured_method(const BenchMethod& named, const Manifest& manifest, con
   return measured;
 }
 
+// Bytes of the weights and of the caches: each method keeps its own for the whole run.
+std::int64_t needed_bytes(const SyntheticShape& shape, const std::vector<Measured>& methods, int images,
+                          const Placement& placement) {
+  const Manifest manifest = synthetic_manifest(shape, placement.dtype);
+  const std::int64_t sequences = std::int64_t{images} * (is_guided({{manifest.sampling, 0}}) ? 2 : 1);
+  std::int64_t row = 0;
+  for (const Measured& measured : methods) {
+    row += row_bytes(manifest.cache, placement) +
+           cache_numbers(measured.method.options, manifest) *
+               static_cast<std::int64_t>(c10::elementSize(placement.dtype));
+  }
+  return weight_bytes(shape, placement.dtype) + row * sequences * manifest.cache.max_length;
+}
+
+// Throws Error(memory) with the number of layers that fit.
+void require_room(const SyntheticShape& shape, const std::vector<Measured>& methods, int images,
+                  const Placement& placement) {
+  SyntheticShape none = shape;
+  none.layers = 0;
+  const std::int64_t needed = needed_bytes(shape, methods, images, placement);
+  const std::int64_t beside = needed_bytes(none, methods, images, placement);
+  const std::int64_t room = free_memory(placement.device).value_or(needed) - beside;
+  const double layer = static_cast<double>(needed - beside) / static_cast<double>(shape.layers);
+  const auto fit = static_cast<std::int64_t>(static_cast<double>(room) / layer);
+  require_memory(placement.device, needed, 1,
+                 "random weights and caches of " + counted(methods.size(), "method"),
+                 fit > 0 ? "layers " + std::to_string(fit) + " fits" : "fewer layers do not fit either");
+}
+
 double scripted_mean(const Tree& tree, const CycleOptions& options) {
   double sum = 0;
   for (int cycle = 0; cycle < options.block; ++cycle) {
@@ -92,7 +122,7 @@ SyntheticRow row_of(const Measured& measured, CycleRounds rounds, const CycleRou
 
 }  // namespace
 
-SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<BenchMethod>& methods,
+SyntheticReport run_synthetic(SyntheticShape shape, const std::vector<BenchMethod>& methods,
                               const std::vector<int>& batch_sizes, const CycleOptions& options,
                               const Placement& placement, const std::function<bool(int round)>& on_round) {
   std::vector<Measured> all;
@@ -102,6 +132,10 @@ SyntheticReport run_synthetic(const SyntheticShape& shape, const std::vector<Ben
     all.push_back(measured_method(method, described, placement));
     run.push_back(all.back().method);
   }
+  shape.drafter = std::any_of(methods.begin(), methods.end(), [](const BenchMethod& method) {
+    return find_method(method.options.method).needs_drafter();
+  });
+  require_room(shape, all, *std::max_element(batch_sizes.begin(), batch_sizes.end()), placement);
   const SyntheticBundle bundle = make_synthetic(shape, placement);
   const Manifest& manifest = bundle.manifest;
   const Target target(manifest, bundle.target);

@@ -218,12 +218,6 @@ TEST(Synthetic, WeightsAreMadeInTheStorageType) {
   EXPECT_EQ(bundle.drafter_bytes, (16 + 16 + 48 + 16 + 64 + 16) * (64 + 4));
 }
 
-TEST(Synthetic, WeightsThatCannotFitAreRefusedAtOnce) {
-  SyntheticShape shape = toy();
-  shape.layers = 1 << 30;
-  EXPECT_THAT(error_of(ExitCode::memory, [&] { make_synthetic(shape, {}); }), HasSubstr("fewer layers"));
-}
-
 TEST(Synthetic, WeightBytesAreThoseOfTheModules) {
   for (const bool chameleon : {false, true}) {
     SyntheticShape shape = toy();

@@ -1,5 +1,6 @@
 #include "measure/cycles.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,9 +9,14 @@
 #include "bench/methods.h"
 #include "bench/synthetic_bench.h"
 #include "lamplighter/error.h"
+#include "tests/error_of.h"
 
 namespace lamplighter {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
 
 SyntheticShape toy() {
   SyntheticShape shape;
@@ -101,6 +107,37 @@ TEST(SyntheticBench, StopsAndRefuses) {
   for (const char* method : {"eagle:tree=dynamic", "eagle:tree=chain-64", "eagle-2", "lantern", "self",
                              "zipar", "medusa", "eagle:rule=lantern"})
     EXPECT_THROW(run_synthetic(toy(), bench_methods({method}), {1}, options, {}), Error) << method;
+}
+
+// Weights, or caches of all methods and images, which no machine holds.
+TEST(SyntheticBench, WhatDoesNotFitIsRefusedAtOnce) {
+  CycleOptions options;
+  SyntheticShape deep = toy();
+  deep.layers = 1 << 30;
+  EXPECT_THAT(
+      error_of(ExitCode::memory, [&] { run_synthetic(deep, trees({"chain-1"}), {1}, options, {}); }),
+      AllOf(HasSubstr("random weights and caches of 2 methods need"), ContainsRegex("layers [0-9]+ fits")));
+  // Weights of kilobytes; caches of two guided sequences with 39 rows of 4 x 16 numbers an image.
+  constexpr int kImages = 1 << 30;
+  EXPECT_THAT(
+      error_of(ExitCode::memory, [&] { run_synthetic(toy(), trees({"chain-1"}), {kImages}, options, {}); }),
+      HasSubstr("fewer layers do not fit either"));
+}
+
+TEST(SyntheticBench, EndsAfterSoMuchTime) {
+  CycleOptions options;
+  options.rounds = 1000;
+  options.most_ms = 0;
+  const SyntheticReport report = run_synthetic(toy(), trees({"chain-1"}), {1}, options, {});
+  for (const SyntheticRow& row : report.rows) EXPECT_EQ(row.rounds.size(), 1U);
+}
+
+// A drafter of the size of a large model's layer and embedding is not made for methods without one.
+TEST(SyntheticBench, MakesTheDrafterOnlyWhereAMethodDraftsWithIt) {
+  CycleOptions options;
+  options.rounds = 1;
+  EXPECT_EQ(run_synthetic(toy(), bench_methods({"sjd:tree=chain-2"}), {1}, options, {}).drafter_bytes, 0);
+  EXPECT_GT(run_synthetic(toy(), trees({"chain-2"}), {1}, options, {}).drafter_bytes, 0);
 }
 
 // A window needs no draft model. If a draft model fills its first positions, it runs a pass for each.

@@ -108,7 +108,7 @@ void add_measurement(CLI::App& command, BenchFlags& flags) {
       ->default_str("1");
   common(command, command.add_option("--repeats", flags.repeats, "Measured rounds over all images"))
       ->type_name("N")
-      ->default_str("5 if all images fit into one batch, else 1; synthetic: 12");
+      ->default_str("5 if all images fit into one batch, else 1; synthetic: 12, or what 20 seconds hold");
   command
       .add_option("--warmup", flags.warmup,
                   "Unmeasured batches before the first round, for each method and size")

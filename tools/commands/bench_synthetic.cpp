@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/format.h"
@@ -19,6 +21,9 @@
 
 namespace lamplighter::cli {
 namespace {
+
+// Rounds of large models on few cores would otherwise take minutes.
+constexpr double kRoundsMs = 20'000;
 
 // One number is a mean, several are the counts of consecutive cycles.
 std::vector<std::int64_t> accepted_counts(const std::vector<double>& values) {
@@ -41,12 +46,22 @@ std::vector<BenchMethod> methods_of(const BenchFlags& flags) {
   return bench_methods({"eagle:tree=chain-3"});
 }
 
+// The rounds that were measured; a larger batch may have had fewer.
+std::string rounds_of(const SyntheticReport& report) {
+  const auto [least, most] = std::minmax_element(
+      report.rows.begin(), report.rows.end(),
+      [](const SyntheticRow& a, const SyntheticRow& b) { return a.rounds.size() < b.rounds.size(); });
+  return (least->rounds.size() < most->rounds.size() ? std::to_string(least->rounds.size()) + " to " : "") +
+         counted(most->rounds.size(), "interleaved round");
+}
+
 }  // namespace
 
 BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   const SyntheticShape shape = synthetic_shape(flags.synthetic, flags.layers);
   CycleOptions options;
   options.rounds = flags.repeats.value_or(12);
+  if (!flags.repeats) options.most_ms = kRoundsMs;
   options.clock = clock_from(flags.clock);
   options.accepted = accepted_counts(flags.accept.empty() ? std::vector<double>{1.5} : flags.accept);
   const std::vector<BenchMethod> methods = methods_of(flags);
@@ -61,6 +76,7 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   Environment environment = read_environment(placement.device.is_cpu() ? "" : name, nvml);
   std::optional<OrderlyStop> orderly;  // once the weights are made, which a signal ends at once
   const LoadMeter load;
+  terminal.detail("making random weights, " + format_bytes(weight_bytes(shape, placement.dtype)));
   SyntheticReport report =
       run_synthetic(shape, methods, flags.batch_sizes, options, placement, [&](int round) {
         if (!orderly) orderly.emplace();
@@ -75,8 +91,8 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   const std::string words =
       "synthetic " + shape.name + ": random weights on " + name + " in " + dtype_name(placement) + ", " +
       (placement.rounded_cache ? "caches in int8, " : "") + counted(report.context, "token") +
-      " of context, " + counted(options.rounds, "interleaved round") + " of " +
-      counted(options.block, "cycle") + "; " + (options.clock == Clock::wall ? "wall-clock" : "processor") +
+      " of context, " + rounds_of(report) + " of " + counted(options.block, "cycle") + "; " +
+      (options.clock == Clock::wall ? "wall-clock" : "processor") +
       " times are real, acceptance is scripted" +
       (report.rows.front().kernels > 0 ? "; cycles are captured graphs" : "") +
       (report.bandwidth > 0

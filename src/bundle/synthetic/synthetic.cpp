@@ -4,7 +4,6 @@
 
 #include "bundle/modules/target.h"
 #include "bundle/synthetic/modules.h"
-#include "device/machine.h"
 
 namespace lamplighter {
 namespace {
@@ -50,8 +49,6 @@ Manifest synthetic_manifest(const SyntheticShape& shape, c10::ScalarType dtype) 
 
 SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& placement) {
   const c10::InferenceMode inference;
-  require_memory(placement.device, weight_bytes(shape, placement.dtype), 1, "random weights",
-                 "fewer layers or dtype bf16 need less");
   SyntheticModules made = make_modules(shape, placement);
   std::vector<std::string> methods{"embed", "forward", "logits", kForwardLayers, kForwardFeatures};
   if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});

@@ -22,8 +22,7 @@ struct SyntheticBundle {
 Manifest synthetic_manifest(const SyntheticShape& shape, c10::ScalarType dtype);
 
 // Makes the modules with the operators and entry points of exported ones, in the dtype and on the device of
-// `placement`. Weights of large shapes repeat a block of random numbers. Throws Error(memory), at once when
-// the weights cannot fit.
+// `placement`. Weights of large shapes repeat a block of random numbers. Throws Error(memory).
 SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& placement);
 
 }  // namespace lamplighter

@@ -217,6 +217,10 @@ def test_shapes_have_no_images(refused: Refused, drafter_bundle: Path) -> None:
     for short, flag in (("-px", "--prompt"), ("-W256", "--width"), ("-b2", "--batch-count")):
         message = refused(2, "bench", "--synthetic", "anole-512", short, model=drafter_bundle)
         assert f"{flag} and --synthetic" in message
+    # Caches of ten million images fit nowhere; no weights are made.
+    synthetic = ("--synthetic", "emu3.5-1168", "--layers", 1, "--batch-sizes", 10_000_000)
+    message = refused(6, "bench", *synthetic, model=None)
+    assert "random weights and caches of 2 methods need" in message
     message = refused(2, "bench", "--synthetic", "anole-512", "--skip-checksums", model=None)
     assert "--skip-checksums and --synthetic" in message
 
