@@ -135,12 +135,12 @@ def check_block(block: Section, facts: Mapping[str, Any], where: str) -> None:
         if key in ("kind", "variant"):
             continue
         if key not in facts:
-            raise ExportError(f"{block.where}: unknown key {block.prefix}{key}", 2)
+            raise ExportError(f"{block.where}: unknown key {block.label(key)}", 2)
         fact = list(facts[key]) if isinstance(facts[key], tuple) else facts[key]
         if fact is not None and (
             value != fact or isinstance(value, bool) != isinstance(fact, bool)
         ):
-            got = f"{block.where}: {block.prefix}{key} is {shown(value)}"
+            got = f"{block.where}: {block.label(key)} is {shown(value)}"
             raise ExportError(f"{got}, expected {shown(fact)} as in {where}")
 
 

@@ -78,7 +78,7 @@ def load_vqgan(path: Path, config: Path | None = None, encoder: bool = True) -> 
         state = checkpoint.unwrap(content, path, ANCHORS)
     state = tokenizer_state(state, path)
     config = config or config_beside(path)
-    settings = Section(read_settings(config) if config else {}, str(config))
+    settings = read_settings(config) if config else Section({}, str(path))
     shapes = vqgan_config(state, settings, str(path))
     if not encoder:
         state = {k: v for k, v in state.items() if not k.startswith(READS_IMAGES)}
@@ -114,7 +114,8 @@ def vqgan_config(state: State, settings: Section, where: str) -> VQGANConfig:
     found = facts.pop("attn_levels")
     levels = len(facts["ch_mult"])
     known = {k: v for k, v in settings.values.items() if k in facts or k in FIXED}
-    check_block(Section(known, settings.where, settings.prefix), {**facts, **FIXED}, where)
+    given = Section(known, settings.where, settings.prefix, names=settings.names)
+    check_block(given, {**facts, **FIXED}, where)
     check_attention(found, levels, settings, where)
     return VQGANConfig(**facts, attn_levels=tuple(found))
 
@@ -169,7 +170,7 @@ def config_beside(path: Path) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-def read_settings(config: Path) -> dict[str, Any]:
+def read_settings(config: Path) -> Section:
     """The tokenizer's settings under the names of vqgan.yaml."""
     if config.suffix == ".json":
         value = checkpoint.read_json(config)
@@ -185,7 +186,8 @@ def read_settings(config: Path) -> dict[str, Any]:
     settings = {ALIASES.get(k, k): v for k, v in block.items() if v is not None}
     if "ch_mult" not in settings and config.suffix != ".json":
         raise ExportError(f"{config}: got no ch_mult, expected model.params.ddconfig of a VQGAN")
-    return settings
+    names = {ALIASES.get(k, k): k for k, v in block.items() if v is not None}
+    return Section(settings, str(config), names=names)
 
 
 def read_yaml(path: Path) -> dict[str, dict[str, Any]]:

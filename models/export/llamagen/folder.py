@@ -107,7 +107,7 @@ def read_converted(folder: Path) -> tuple[State, Section]:
         if key in settings:
             block[name] = settings.integer(key)
     state, where = read_folder(folder, ANCHORS, BASE), str(folder)
-    tie(hugging_face_names(), state, settings.flag("tie_word_embeddings", False), where)
+    tie(hugging_face_names(), state, settings, where)
     require_sizes(settings, state)
     if "model.embed_tokens.weight" in state:
         state.setdefault("lm_head.weight", state["model.embed_tokens.weight"])

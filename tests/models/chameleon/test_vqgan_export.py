@@ -183,7 +183,7 @@ def test_reads_the_yaml_of_these_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "change", "message"),
     [
-        ("ch_mult: [1, 2]", "ch_mult: [1, 1]", "vqgan.yaml: ch_mult is [1, 1], expected [1, 2]"),
+        ("ch_mult: [1, 2]", "ch_mult: [1, 1]", ".yaml: ch_mult is [1, 1], expected [1, 2]"),
         ("ch: 32\n", "ch: 64\n", "ch is 64, expected 32"),
         ("z_channels: 6", "z_channels: 7", "z_channels is 7, expected 6"),
         ("n_embed: 20", "n_embed: 21", "n_embed is 21, expected 20"),
