@@ -205,7 +205,7 @@ def test_contradicting_configuration(
 
 def test_contradicting_folder(tmp_path: Path, state: dict[str, Tensor]) -> None:
     save_folder(tmp_path, state, num_embeddings=40)
-    assert "config.json: n_embed is 40, expected 20 as in " in refused(tmp_path)
+    assert "config.json: num_embeddings is 40, expected 20 as in " in refused(tmp_path)
     (tmp_path / "config.json").write_text('{"vq_config": [1]}', encoding="utf-8")
     assert "vq_config: expected an object, got list" in refused(tmp_path)
 
