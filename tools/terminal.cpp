@@ -22,6 +22,11 @@ bool can_show_bar() {
   return ::isatty(STDERR_FILENO) == 1 && (kind == nullptr || std::string_view(kind) != "dumb");
 }
 
+// In one call: lines of several processes that share the stream stay whole.
+void write_line(const std::string& line) {
+  std::cerr << line + "\n" << std::flush;
+}
+
 // Values and damaged files put arbitrary bytes into messages; terminals and logs need one line of UTF-8.
 std::string error_line(const std::string& message) {
   return "lamplighter: error: " + one_line(message);
@@ -30,11 +35,11 @@ std::string error_line(const std::string& message) {
 }  // namespace
 
 void print_note(const std::string& text) {
-  std::cerr << "lamplighter: note: " << one_line(text) << std::endl;
+  write_line("lamplighter: note: " + one_line(text));
 }
 
 void print_error(const std::string& message) {
-  std::cerr << error_line(message) << std::endl;
+  write_line(error_line(message));
 }
 
 Terminal::Terminal(const LogFlags& flags) : flags_(flags), bar_wanted_(!flags.quiet && can_show_bar()) {}
@@ -55,7 +60,7 @@ void Terminal::write_in_background() {
 void Terminal::print(const std::string& line) {
   if (writer_) return writer_->add(line);
   clear_bar();
-  std::cerr << line << std::endl;
+  write_line(line);
 }
 
 void Terminal::log(const std::string& line) {

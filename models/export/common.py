@@ -22,6 +22,7 @@ from ..vq.blocks import ImageTokenizer
 from ..vq.image_decoder_module import ImageDecoderModule
 from ..vq.image_encoder_module import ImageEncoderModule
 from .checkpoint import ExportError, widest
+from .config_file import Section, shown
 
 STORAGES = {
     "fp32": Storage(torch.float32),
@@ -128,18 +129,19 @@ def parse_sizes(text: str, where: str = "--sizes") -> list[tuple[int, int]]:
     return sizes
 
 
-def check_block(block: Mapping[str, Any], facts: Mapping[str, Any], where: str) -> None:
-    """Every key of the configuration must be known and agree with what the tensors say."""
-    for key, value in block.items():
+def check_block(block: Section, facts: Mapping[str, Any], where: str) -> None:
+    """Every key of the configuration must be known and agree with what the tensors of `where` say."""
+    for key, value in block.values.items():
         if key in ("kind", "variant"):
             continue
         if key not in facts:
-            raise ExportError(f"{where}: unknown configuration key {key}", 2)
+            raise ExportError(f"{block.where}: unknown key {block.label(key)}", 2)
         fact = list(facts[key]) if isinstance(facts[key], tuple) else facts[key]
         if fact is not None and (
             value != fact or isinstance(value, bool) != isinstance(fact, bool)
         ):
-            raise ExportError(f"{where}: {key} is {fact} in the checkpoint, {value} in the config")
+            got = f"{block.where}: {block.label(key)} is {shown(value)}"
+            raise ExportError(f"{got}, expected {shown(fact)} as in {where}")
 
 
 def network_entries(

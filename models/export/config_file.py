@@ -66,10 +66,21 @@ def shown(value: Any) -> str:
 
 
 class Section:
-    """An object of a configuration file. ExportError names the file, the key and what was expected."""
+    """An object of a configuration file. ExportError names the file, the key and what was expected.
 
-    def __init__(self, values: Mapping[str, Any], where: str, prefix: str = "", exit_code: int = 4):
+    names: of keys in the file, where `values` have others.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        where: str,
+        prefix: str = "",
+        exit_code: int = 4,
+        names: Mapping[str, str] | None = None,
+    ):
         self.values, self.where, self.prefix, self.exit_code = values, where, prefix, exit_code
+        self.names = names or {}
 
     @classmethod
     def read(cls, path: Path, exit_code: int = 4) -> Section:
@@ -78,11 +89,15 @@ class Section:
     def __contains__(self, name: str) -> bool:
         return self.values.get(name) is not None
 
+    def label(self, name: str) -> str:
+        """What the file calls a key."""
+        return self.prefix + self.names.get(name, name)
+
     def error(self, name: str, expected: str) -> ExportError:
         if name in self.values:
-            got = f"{self.prefix}{name} is {shown(self.values[name])}"
+            got = f"{self.label(name)} is {shown(self.values[name])}"
         else:
-            got = f"{self.prefix}{name} is missing"
+            got = f"{self.label(name)} is missing"
         return ExportError(f"{self.where}: {got}, expected {expected}", self.exit_code)
 
     def integer(

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..transformer.config import DecoderConfig
 from ..transformer.rotary import adjacent_pairs
+from .config_file import Section
 from .messages import ExportError, note
 from .shards import same
 from .tensors import State, check_form, check_keys, shape_is, shape_text, usable, widest
@@ -38,17 +39,25 @@ ANCHORS = ("embed_tokens.weight",)  # what these folders have, behind BASE
 BASE = "model."
 
 
-def tie(names: dict[str, tuple[str, ...]], state: State, tied: bool, where: str) -> None:
+def tie(names: dict[str, tuple[str, ...]], state: State, settings: Section, where: str) -> None:
     """Head and embedding are one table where the configuration ties them, as in transformers.
 
-    A head that is stored beside a tied embedding is taken out of `state`; one that differs is named.
+    They are two where it leaves `tie_word_embeddings` out, which is said. A head that is stored beside a
+    tied embedding is taken out of `state`; one that differs is named.
     """
     (head,), (embedding,) = names["head"], names["embedding"]
-    if not tied:
+    is_silent = "tie_word_embeddings" not in settings
+    if not settings.flag("tie_word_embeddings", False):
         if head not in state and embedding in state:
+            says = "leaves out tie_word_embeddings, which means false"
             raise ExportError(
-                f"{where}: missing keys: {head}, and config.json does not tie it to the embedding "
-                "(tie_word_embeddings)"
+                f"{where}: missing keys: {head}, and config.json "
+                + (says if is_silent else "does not tie it to the embedding (tie_word_embeddings)")
+                + "; a model whose embedding is the head has tie_word_embeddings true there"
+            )
+        if is_silent and head in state and embedding in state:
+            note(
+                f"{where}: config.json leaves out tie_word_embeddings, which means false: the head is {head}"
             )
         return
     if embedding not in state:

@@ -3,11 +3,11 @@
 The rules, the same for every family:
 - Wrappers (WRAPPERS) name no part of a model: they are left out of names, wherever they stand.
 - A checkpoint is a state dict, or holds one under a usual key (RAW, AVERAGED), also nested; what is under
-  another key is taken, too, if no other key holds any.
+  another key is taken, too, if no usual key holds any.
 - Each family has a tensor that all its checkpoints have, the anchor. What stands in front of the anchor's
   name is a prefix (`model.`, `first_stage_model.`, ...), which all its tensors share; it is left out.
 - Averaged weights (EMA) beside raw ones are no question where the official program knows which it takes
-  (MAR: averaged); elsewhere --weights says it.
+  (MAR: averaged); elsewhere --weights says it. Of several other models it names the key or prefix.
 - Which container and prefix were used is printed, and what was left out.
 """
 
@@ -39,7 +39,10 @@ AVERAGED = (
 HEAD = "lm_head.weight"
 MOST_NESTED = 4  # containers in containers
 BESIDE = ("n_averaged",)  # counters that wrappers keep among the tensors
-WEIGHTS: ContextVar[str | None] = ContextVar("weights", default=None)  # --weights: "ema", "model"
+WEIGHTS: ContextVar[str | None] = ContextVar("weights", default=None)  # --weights: KINDS or a name
+KINDS = ("model", "ema")
+MET: set[str] = set()  # values of --weights that a file had
+TOP, NO_PREFIX = "its top", "no prefix"
 
 
 def is_state(value: Any) -> bool:
@@ -57,10 +60,8 @@ def candidates(content: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple
     elif is_state(content):
         yield path, content
     elif not path:
-        under = [list(candidates(value, (str(key),))) for key, value in content.items()]
-        rest = [each for each in under if each]
-        if len(rest) == 1:
-            yield from rest[0]
+        for key, value in content.items():
+            yield from candidates(value, (str(key),))
 
 
 def is_averaged(parts: Sequence[str]) -> bool:
@@ -93,6 +94,10 @@ def contained(
             f"{where}: no state dict: got keys {keys}, expected one of {', '.join(RAW)} or a bare "
             "state dict"
         )
+    wish = WEIGHTS.get()
+    if wish not in (None, *KINDS):
+        others = unknown(content, found[0][0], anchors)
+        found += [each for each in others if is_named(label(each), wish)]
     fitting = [each for each in found if has_anchor(each[1], anchors)] or found
     keys, state = chosen(fitting, lambda each: is_averaged(each[0]), where, usual, label)
     if keys and (len(found) > 1 or keys[0] not in RAW or len(keys) > 1):
@@ -110,10 +115,12 @@ def unknown(
     content: Mapping[Any, Any], taken: tuple[str, ...], anchors: Sequence[str]
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Models beside the one that is taken, under keys that say nothing."""
+    if not taken or taken[0] not in (*RAW, *AVERAGED):
+        return
     for key, value in content.items():
-        known = key in (*RAW, *AVERAGED) or (str(key),) == taken[:1]
-        if taken and not known and is_state(value) and has_anchor(value, anchors):
-            yield (str(key),), value
+        if key not in (*RAW, *AVERAGED):
+            under = candidates(value, (str(key),))
+            yield from (each for each in under if has_anchor(each[1], anchors))
 
 
 def nameless(content: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
@@ -128,7 +135,7 @@ def nameless(content: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def label(candidate: tuple[Sequence[str], Any]) -> str:
-    return ".".join(candidate[0]) or "its top"
+    return ".".join(candidate[0]) or TOP
 
 
 def chosen(
@@ -139,18 +146,49 @@ def chosen(
     name: Callable[[Any], str],
 ) -> Any:
     """The one candidate, or the one of the wished kind. ExportError: there are several."""
-    wish = WEIGHTS.get() or usual
-    if len(found) > 1 and wish:
-        found = [each for each in found if averaged(each) == (wish == "ema")] or found
-    if len(found) == 1:
-        return found[0]
-    names = listed([name(each) for each in found])
+    wish = WEIGHTS.get()
+    kind = wish if wish in KINDS else usual
+    of_kind = [each for each in found if kind and averaged(each) == (kind == "ema")]
+    named = [each for each in found if wish and is_named(name(each), wish)]
+    if wish and (named or (wish == kind and of_kind)):
+        MET.add(wish)
+    for fitting in (found, of_kind, named):
+        if len(fitting) == 1 and (fitting is not of_kind or wish == kind or not named):
+            return fitting[0]
+    names = [name(each) for each in found]
     if len({averaged(each) for each in found}) == 2 and not wish:
         raise ExportError(
-            f"{where}: has raw and averaged weights: {names}; give --weights model or --weights ema",
+            f"{where}: has raw and averaged weights: {listed(names)}; give --weights model or "
+            "--weights ema",
             2,
         )
-    raise ExportError(f"{where}: has several models: {names}; expected a file of one of them")
+    example = next((each for each in names if each not in (TOP, NO_PREFIX)), KINDS[0])
+    raise ExportError(
+        f"{where}: has several models: {listed(names)}; give --weights with the name of one, as in "
+        f"--weights {example.rstrip('.')}",
+        2,
+    )
+
+
+def tell_unmet() -> None:
+    """Says that no file had the weights of --weights."""
+    wish = WEIGHTS.get()
+    if wish and wish not in MET:
+        note(f"--weights {wish}: no file has weights of this name, each gave the only ones it has")
+
+
+def is_named(name: str, wish: str) -> bool:
+    """Whether --weights means the model of this key or prefix: all of it, or its last part.
+
+    Usual keys behind a name say nothing: `student.state_dict` is `student`.
+    """
+    if name in (TOP, NO_PREFIX):
+        return wish == KINDS[0]
+    parts, wished = name.rstrip(".").split("."), wish.rstrip(".").split(".")
+    while parts[-len(wished) :] != wished:
+        if parts.pop() not in RAW or not parts:
+            return False
+    return True
 
 
 def tensors_of(state: Mapping[Any, Any], where: str) -> State:
@@ -206,7 +244,7 @@ def settled(
         tell(where, done)
         return result
     prefix = chosen(
-        prefixes, lambda p: is_averaged(p.split(".")), where, usual, lambda p: p or "no prefix"
+        prefixes, lambda p: is_averaged(p.split(".")), where, usual, lambda p: p or NO_PREFIX
     )
     result, more = rebased(result, prefix, base, [p for p in prefixes if p != prefix])
     tell(where, done + more)
@@ -246,5 +284,5 @@ def rebased(state: State, prefix: str, base: str, others: Sequence[str]) -> tupl
         result.pop(base + head[len(prefix) :] if head in own else "", None)
         result[HEAD] = state[head]
     left = sorted(set(state) - set(own) - {head})
-    done = [f"reads the tensors under {prefix or 'no prefix'}"]
+    done = [f"reads the tensors under {prefix or NO_PREFIX}"]
     return result, done + ([f"leaves out {listed(left)}"] if left else [])

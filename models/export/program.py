@@ -13,7 +13,7 @@ from .janus import command as janus
 from .llamagen import command as llamagen
 from .lumina2 import command as lumina2
 from .mar import command as mar
-from .names import WEIGHTS
+from .names import MET, WEIGHTS, tell_unmet
 from .simplear import command as simplear
 from .tar import command as tar
 from .tar import detokenizer as tar_decoder
@@ -41,10 +41,11 @@ def main(arguments: list[str] | None) -> int:
     for family in families.choices.values():
         family.add_argument(
             "--weights",
-            choices=("ema", "model"),
-            help="which weights of a checkpoint that has both, averaged or raw ones; default: what the "
-            "official program takes, if it takes one of them",
+            metavar="NAME",
+            help='which weights of a checkpoint that has several: "ema" for averaged, "model" for raw ones, '
+            "or the key or prefix of one; default: what the official program takes, if it takes one of them",
         )
     options = parser.parse_args(arguments)
     WEIGHTS.set(options.weights)
-    return run_command(lambda: options.run(options))
+    MET.clear()
+    return run_command(lambda: (options.run(options), tell_unmet()))

@@ -7,12 +7,13 @@
 #include "base/message.h"
 #include "base/suggestion.h"
 #include "text/list_mark.h"
+#include "text/prompt_weights.h"
 
 namespace lamplighter {
 namespace {
 
 constexpr auto kNone = std::string_view::npos;
-constexpr std::size_t kLooked = 200;  // bytes that are looked at in brackets, which nest
+constexpr std::size_t kLooked = 200;  // bytes that are looked at behind an opening mark
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -27,88 +28,32 @@ bool is_lower(char c) {
 bool is_upper(char c) {
   return c >= 'A' && c <= 'Z';
 }
-bool is_foreign(char c) {  // part of a letter beyond ASCII
-  return static_cast<unsigned char>(c) >= 0x80;
-}
-bool is_letter(char c) {
-  return is_lower(c) || is_upper(c) || is_foreign(c);
-}
-
-bool has_letter(std::string_view text) {
-  text = text.substr(0, kLooked);
-  return std::any_of(text.begin(), text.end(), is_letter);
-}
-
-// A pair of brackets in a text, and what stands between them.
-struct Brackets {
-  std::size_t begin, end;  // of the opening bracket; behind the closing one
-  std::string_view inside;
-};
-
-// "word:1.3": a number behind a colon. Behind a digit it is a time or a ratio.
-bool ends_with_number(std::string_view inside) {
-  const auto last = [&](const char* skipped) { return inside.find_last_not_of(skipped); };
-  inside = inside.substr(0, last(" ") + 1);
-  const std::size_t number = last("0123456789.") + 1;
-  if (number == inside.size()) return false;
-  inside = inside.substr(0, number);
-  if (!inside.empty() && (inside.back() == '-' || inside.back() == '+')) inside.remove_suffix(1);
-  inside = inside.substr(0, last(" ") + 1);
-  return inside.size() > 1 && inside.back() == ':' && !is_digit(inside[inside.size() - 2]);
-}
-
-// "[word]" and its relatives "[a|b]" and "[a:b:0.5]". Text that begins otherwise is a reference, a mark or a
-// list: "[1]", "[V]", "[Name]". So is "[sic]".
-bool is_lowered(const Brackets& brackets, std::string_view text) {
-  const std::string_view inside = brackets.inside;
-  const char before = brackets.begin == 0 ? ' ' : text[brackets.begin - 1];
-  const char after = brackets.end == text.size() ? ' ' : text[brackets.end];
-  const bool is_word = inside.size() > 1 && (is_lower(inside[0]) || is_foreign(inside[0])) && inside != "sic";
-  return is_word && !is_letter(before) && !is_digit(before) && after != '(' &&
-         inside.substr(0, kLooked).find_first_of("\"=\n") == kNone;
-}
-
-// "(word:1.3)", "((word))" and "[word]", by the grammar of web UIs: brackets nest, and a backslash takes the
-// meaning of the next character away.
-std::string_view find_weight(std::string_view text) {
-  std::vector<std::size_t> open;
-  Brackets last{kNone, kNone, {}};  // the pair that was closed last
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (c == '\\') ++at;
-    if (c == '(' || c == '[') open.push_back(at);
-    if (c != ')' && c != ']') continue;
-    if (open.empty() || text[open.back()] != (c == ')' ? '(' : '[')) {
-      open.clear();
-      continue;
-    }
-    const std::size_t begin = open.back();
-    open.pop_back();
-    const Brackets closed{begin, at + 1, text.substr(begin + 1, at - begin - 1)};
-    const bool is_double = last.begin == begin + 1 && last.end == at && has_letter(last.inside);
-    const bool found = c == ')' ? is_double || ends_with_number(closed.inside) : is_lowered(closed, text);
-    if (found) return text.substr(closed.begin, closed.end - closed.begin);
-    last = closed;
-  }
-  return {};
-}
-
-// "BREAK" as a word of its own, which begins a new prompt. In a line of capitals it is a word like others.
-std::string_view find_break(std::string_view text) {
-  constexpr std::string_view kBreak = "BREAK", kAround = " ,\t\r\n";
+// A word of capitals that stands alone and divides a prompt. In a line of capitals it is a word like others.
+std::string_view find_divider(std::string_view text, std::string_view word) {
+  constexpr std::string_view kAround = " ,\t\r\n";
   const auto is_gap = [&](std::size_t at) { return kAround.find(text[at]) != kNone; };
-  const auto is_capital = [](std::string_view word) {
-    return !word.empty() && std::all_of(word.begin(), word.end(), is_upper);
+  const auto is_capital = [](std::string_view other) {
+    return std::any_of(other.begin(), other.end(), is_upper) &&
+           std::none_of(other.begin(), other.end(), is_lower);
   };
-  for (std::size_t at = text.find(kBreak); at != kNone; at = text.find(kBreak, at + 1)) {
-    const std::size_t end = at + kBreak.size();
+  for (std::size_t at = text.find(word); at != kNone; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
     if ((at > 0 && !is_gap(at - 1)) || (end < text.size() && !is_gap(end))) continue;
     const std::string_view left = text.substr(0, text.find_last_not_of(' ', at - 1) + 1);
     const std::string_view right = text.substr(std::min(text.find_first_not_of(' ', end), text.size()));
     const bool in_capitals = at > 0 && is_capital(left.substr(left.find_last_of(kAround) + 1));
     const bool before_capitals = is_capital(right.substr(0, right.find_first_of(kAround)));
-    if (text.size() > kBreak.size() && !in_capitals && !before_capitals)
-      return text.substr(at, kBreak.size());
+    if (text.size() > word.size() && !in_capitals && !before_capitals) return text.substr(at, word.size());
+  }
+  return {};
+}
+
+// "BREAK" begins a new part of a prompt, "AND" joins two prompts, the others divide an image into regions.
+std::string_view find_divider(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kDividers{"BREAK",   "AND",    "ADDCOMM",
+                                                      "ADDBASE", "ADDROW", "ADDCOL"};
+  for (const std::string_view word : kDividers) {
+    if (const std::string_view found = find_divider(text, word); !found.empty()) return found;
   }
   return {};
 }
@@ -120,6 +65,18 @@ std::string_view find_network(std::string_view text) {
     const std::size_t begin = text.find(network);
     const std::size_t end = begin == kNone ? kNone : text.find('>', begin);
     if (end != kNone) return text.substr(begin, end + 1 - begin);
+  }
+  return {};
+}
+
+// "embedding:name" as a word of its own.
+std::string_view find_embedding(std::string_view text) {
+  constexpr std::string_view kEmbedding = "embedding:";
+  for (std::size_t at = text.find(kEmbedding); at != kNone; at = text.find(kEmbedding, at + 1)) {
+    if (at > 0 && (is_word(text[at - 1]) || text[at - 1] == '_' || text[at - 1] == '<')) continue;
+    std::size_t end = at + kEmbedding.size();
+    while (end < text.size() && (is_word(text[end]) || text[end] == '_' || text[end] == '.')) ++end;
+    if (end > at + kEmbedding.size()) return text.substr(at, end - at);
   }
   return {};
 }
@@ -205,8 +162,9 @@ std::string_view find_emphasis(std::string_view text) {
 }
 
 using Find = std::string_view (*)(std::string_view text);
-constexpr std::array<Find, 10> kForms{find_weight, find_break, find_network, find_choice, find_wildcard,
-                                      find_flag,   find_item,  find_quotes,  find_tag,    find_emphasis};
+constexpr std::array<Find, 11> kForms{find_weight, find_divider,  find_network, find_embedding,
+                                      find_choice, find_wildcard, find_flag,    find_item,
+                                      find_quotes, find_tag,      find_emphasis};
 
 }  // namespace
 
@@ -245,7 +203,8 @@ std::string PromptSyntax::note() {
   is_reported_ = true;
   for (std::string& example : found) example = excerpt_of(example);
   return "note: captions contain " + list_of(found) +
-         ": weights, breaks, networks, choices, wildcards and flags of web UIs, and marks of lists and "
+         ": weights, breaks, networks, embeddings, choices, wildcards and flags of web UIs, and marks of "
+         "lists and "
          "documents, have no meaning here";
 }
 

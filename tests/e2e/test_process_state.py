@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -48,6 +49,23 @@ def test_closed_descriptors_stay_reserved(
         return  # events cannot be written: the run ends at the first one
     assert [record["caption"] for record in records] == ["a boat", "a tree"]
     assert len(images) == 2
+
+
+def test_lines_are_written_in_one_call(
+    lamplighter: Path, tiny_bundle: Path, tmp_path: Path
+) -> None:
+    """Processes of one run share a log, in which their lines must not mix."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    (tmp_path / "good.txt").write_text("a {red|blue} boat\na tree\n")
+    words = [lamplighter, "batch", "good.txt", "-o", "out", "-m", tiny_bundle, "-t", "1"]
+    with ours:
+        with theirs:
+            subprocess.run(
+                [*map(str, words)], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=theirs,
+                check=True, timeout=300,
+            )  # fmt: skip
+        packets = list(iter(lambda: ours.recv(1 << 16), b""))
+    assert len(packets) > 2 and all(p.count(b"\n") == 1 and p[-1:] == b"\n" for p in packets)
 
 
 def test_results_that_cannot_be_printed_end_the_run(cli: Cli) -> None:

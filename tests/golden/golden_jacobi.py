@@ -12,6 +12,7 @@ import torch
 from golden_cases import Case
 from torch import Tensor
 
+from models.export.config_file import Section
 from models.export.llamagen.config import Hints
 from models.export.llamagen.networks import load_gpt
 from models.llamagen.gpt import GPT
@@ -258,7 +259,9 @@ class Network:
         self.case = case
         dims = case.info["dims"]
         block = {"n_head": dims["heads"], "grid": dims["grid"]}
-        self.model: GPT = load_gpt(case.folder / case.info["weights_file"], block, Hints())
+        self.model: GPT = load_gpt(
+            case.folder / case.info["weights_file"], Section(block, "case.json"), Hints()
+        )
         self.prompt = self.model.config.cls_token_num
         self.mask: Tensor | None = None
         if case.has("text_features"):

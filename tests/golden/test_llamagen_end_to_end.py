@@ -22,6 +22,7 @@ from golden_loop import Replay, Tree, padded_features, verified
 from safetensors.torch import load_file
 from torch import Tensor
 
+from models.export.config_file import Section
 from models.export.llamagen.config import Hints
 from models.export.llamagen.networks import load_gpt
 from models.llamagen.gpt import GPT
@@ -58,7 +59,7 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def plain(case: Case) -> GPT:
-    return load_gpt(target_folder(case), {}, Hints())
+    return load_gpt(target_folder(case), Section({}, ""), Hints())
 
 
 @pytest.fixture(scope="module")

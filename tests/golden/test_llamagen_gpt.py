@@ -15,6 +15,7 @@ import torch
 from golden_cases import Case
 from torch import Tensor
 
+from models.export.config_file import Section
 from models.export.llamagen.config import Hints
 from models.export.llamagen.networks import load_gpt
 from models.llamagen.gpt import GPT
@@ -32,7 +33,7 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def plain(case: Case) -> GPT:
     (checkpoint,) = case.weights()
-    return load_gpt(checkpoint, case.info["model"], Hints())
+    return load_gpt(checkpoint, Section(case.info["model"], "case.json"), Hints())
 
 
 @pytest.fixture(scope="module")

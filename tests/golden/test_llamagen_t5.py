@@ -12,6 +12,7 @@ import torch
 from golden_cases import Case
 from torch import Tensor
 
+from models.export.config_file import Section
 from models.export.llamagen.networks import load_t5
 from models.llamagen.gpt import pad_left
 
@@ -90,7 +91,7 @@ def test_features(case: Case, bundles: list[Path]) -> None:
 
 def test_layers(case: Case) -> None:
     """Embedding, the output of every block but the last, the normalised output."""
-    model = load_t5(case.weights()[0].parent, case.info["model"])
+    model = load_t5(case.weights()[0].parent, Section(case.info["model"], "case.json"))
     ids, mask = case.long("enc.input_ids")[:1], case.long("enc.attention_mask")[:1]
     with torch.inference_mode():
         x = model.shared(ids)

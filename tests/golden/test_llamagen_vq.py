@@ -14,6 +14,7 @@ from golden_cases import Case
 from PIL import Image
 from torch import Tensor
 
+from models.export.config_file import Section
 from models.export.llamagen.networks import load_vq
 from models.llamagen.vq import VQModel
 
@@ -30,7 +31,7 @@ def bundle(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def plain(case: Case) -> VQModel:
     (checkpoint,) = case.weights()
-    return load_vq(checkpoint, shape(case))
+    return load_vq(checkpoint, Section(shape(case), "case.json"))
 
 
 def shape(case: Case) -> dict[str, Any]:

@@ -80,6 +80,45 @@ TEST(PromptSyntax, ABreakIsAWordOfItsOwn) {
   }
 }
 
+TEST(PromptSyntax, JoinsPromptsAndRegions) {
+  EXPECT_THAT(examples_of("a red cat AND a blue dog"), ElementsAre("AND"));
+  EXPECT_THAT(examples_of("a cat, AND\na dog"), ElementsAre("AND"));
+  EXPECT_THAT(examples_of("a sea ADDCOL a shore"), ElementsAre("ADDCOL"));
+  for (const char* text : {"a cat and a dog", "SALT AND PEPPER", "a sign \"ROCK AND ROLL\"", "BRANDY", "AND",
+                           "a cat And a dog", "R-AND-B"}) {
+    EXPECT_THAT(examples_of(text), IsEmpty()) << text;
+  }
+}
+
+TEST(PromptSyntax, NamesEmbeddings) {
+  EXPECT_THAT(examples_of("a cat, embedding:bad-hands_v2.pt"), ElementsAre("embedding:bad-hands_v2.pt"));
+  EXPECT_THAT(examples_of("embedding:x"), ElementsAre("embedding:x"));
+  for (const char* text : {"embedding: a jewel in gold", "an embedding", "embedding:", "re-embedding:x"})
+    EXPECT_THAT(examples_of(text), IsEmpty()) << text;
+}
+
+TEST(PromptSyntax, WeightsStandBehindWordsAndBrackets) {
+  EXPECT_THAT(examples_of("a red+++ boat"), ElementsAre("red+++"));
+  EXPECT_THAT(examples_of("a boat, fog---"), ElementsAre("fog---"));
+  EXPECT_THAT(examples_of("a red++, boat"), ElementsAre("red++"));
+  EXPECT_THAT(examples_of("a (red)1.3 boat"), ElementsAre("(red)1.3"));
+  EXPECT_THAT(examples_of("(old red boat)0.6"), ElementsAre("(old red boat)0.6"));
+  EXPECT_THAT(examples_of("a (red)++ boat"), ElementsAre("(red)++"));
+  EXPECT_THAT(examples_of("a (red)-- boat"), ElementsAre("(red)--"));
+  EXPECT_THAT(examples_of("(\"a cat\", \"a dog\").and()"), ElementsAre("(\"a cat\", \"a dog\").and()"));
+  EXPECT_THAT(examples_of("{{red}} boat"), ElementsAre("{{red}}"));
+  EXPECT_THAT(examples_of("hot::2 dog::-1"), ElementsAre("hot::2"));
+  EXPECT_THAT(examples_of("1.5::red boat::"), ElementsAre("boat::"));
+  for (const char* text : {"a C++ book",   "g++ and notepad", "Notepad++",      "a cat---red---sleeps",
+                           "a cat -- red", "A+++ rated",      "iron Ca(OH)2.5", "f(x)1.5",
+                           "a boat (red)", "(a) 1.3",         "(1)1.5",         "(red)-haired",
+                           "std::vector",  "10::30",          "a :: b",         "{{}}",
+                           "{{1}}",        "1 + 1",           "dogs-",          "cats+",
+                           "(see)1."}) {
+    EXPECT_THAT(examples_of(text), IsEmpty()) << text;
+  }
+}
+
 TEST(PromptSyntax, IsOfDocumentsToo) {
   for (const char* text :
        {"- a cat", "1. a cat", "\u2022 a cat", "\"a cat\"", "'a cat'", "\u201Ca cat\u201D", "`a cat`"})
@@ -117,8 +156,9 @@ TEST(PromptSyntax, IsReportedOnceARun) {
 // Every search is linear in the length of a caption.
 TEST(PromptSyntax, ReadsLongCaptions) {
   for (const char* piece :
-       {":",   "|",   "_",      "{",  "(",  ":1)", "{|",     "__ ", "<lora:", " --", " --a!",    "((",
-        "((1", "[aa", " BREAK", "<a", "</", "**a", "](http", "[",   "- ",     "'",   "BREAK A ", "\\("}) {
+       {":",        "|",   "_",     "{",      "(",    ":1)", "{|",  "__ ",        "<lora:", " --", " --a!",
+        "((",       "((1", "[aa",   " BREAK", "<a",   "</",  "**a", "](http",     "[",      "- ",  "'",
+        "BREAK A ", "\\(", "aaa++", "a::",    "(a)+", "{{",  "{{a", "embedding:", " AND A"}) {
     std::string text;
     while (text.size() < 1'000'000) text += piece;
     examples_of(text);

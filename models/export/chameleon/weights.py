@@ -127,7 +127,7 @@ def read_weights(path: Path) -> Weights:
         content = checkpoint.read_file(path)
         state = checkpoint.unwrap(content, path, ANCHORS, base=BASE)
     names = dict(HUGGING_FACE)
-    tie(names, state, language(settings).flag("tie_word_embeddings", False), str(path))
+    tie(names, state, language(settings), str(path))
     return Weights(state, config, names, str(path))
 
 

@@ -73,7 +73,9 @@ def load_vq(state: State, settings: Section, where: str) -> Emu3VQ:
     check_time(found, blocks, doublings, encoder, where)
     folded = fold(found, blocks, doublings, encoder)
     known = {NAMES.get(k, k): v for k, v in settings.values.items() if v is not None}
-    config = vqgan_config(folded, known, f"{where} with {settings.where}")
+    names = {NAMES.get(k, k): k for k in settings.values}
+    given = Section(known, settings.where, settings.prefix, names=names)
+    config = vqgan_config(folded, given, where)
     settings.fixed(
         {
             "num_attention_heads": 1,

@@ -70,8 +70,7 @@ def read_folder(folder: Path) -> Folder:
     state = original_state(checkpoint.read_folder(folder, ANCHORS), str(folder))
     config = emu3_config(settings, part, HEAD_NORM in state)
     names = hugging_face_names()
-    tied = language(settings).flag("tie_word_embeddings", False)
-    tie(names, state, tied, str(folder))
+    tie(names, state, language(settings), str(folder))
     weights = Weights(
         {k: v for k, v in state.items() if not k.startswith(VQ)}, config, names, str(folder)
     )

@@ -7,7 +7,6 @@ Shapes are read off the tensors; a configuration (vqgan.yaml, config.json) has t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from ...chameleon.vqgan import VQGAN, VQGANConfig
 from .. import checkpoint
 from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..common import check_block, decoder_entry, decoder_part, encoder_part
+from ..config_file import Section, shown
 from ..json_file import parse
 from .foreign_classes import foreign_classes
 
@@ -78,8 +78,8 @@ def load_vqgan(path: Path, config: Path | None = None, encoder: bool = True) -> 
         state = checkpoint.unwrap(content, path, ANCHORS)
     state = tokenizer_state(state, path)
     config = config or config_beside(path)
-    settings = read_settings(config) if config else {}
-    shapes = vqgan_config(state, settings, f"{path} with {config}" if config else str(path))
+    settings = read_settings(config) if config else Section({}, str(path))
+    shapes = vqgan_config(state, settings, str(path))
     if not encoder:
         state = {k: v for k, v in state.items() if not k.startswith(READS_IMAGES)}
     with torch.device("meta"):
@@ -100,21 +100,22 @@ def tokenizer_state(state: State, where: Path) -> State:
     return {k: v for k, v in state.items() if not k.startswith("loss.")}
 
 
-def vqgan_config(state: State, settings: Mapping[str, Any], where: str) -> VQGANConfig:
+def vqgan_config(state: State, settings: Section, where: str) -> VQGANConfig:
     """Dimensions by the tensors, with which the settings must agree.
 
     Only the split of a decoder's widths into ch and ch_mult is in neither of its tensors.
     """
     codes, embed_dim = shape_of(state, "quantize.embedding.weight", 2, where)
     facts = {
-        **decoder_facts(state, settings.get("ch"), where),
+        **decoder_facts(state, settings.values.get("ch"), where),
         "embed_dim": embed_dim,
         "n_embed": codes,
     }
     found = facts.pop("attn_levels")
     levels = len(facts["ch_mult"])
-    known = {k: v for k, v in settings.items() if k in facts or k in FIXED}
-    check_block(known, {**facts, **FIXED}, where)
+    known = {k: v for k, v in settings.values.items() if k in facts or k in FIXED}
+    given = Section(known, settings.where, settings.prefix, names=settings.names)
+    check_block(given, {**facts, **FIXED}, where)
     check_attention(found, levels, settings, where)
     return VQGANConfig(**facts, attn_levels=tuple(found))
 
@@ -147,16 +148,16 @@ def decoder_facts(state: State, given: Any, where: str) -> dict[str, Any]:
     }
 
 
-def check_attention(found: list[int], levels: int, settings: Mapping[str, Any], where: str) -> None:
+def check_attention(found: list[int], levels: int, settings: Section, where: str) -> None:
     """Attention is configured by the side of the feature map that an image of training has."""
-    sides, resolution = settings.get("attn_resolutions"), settings.get("resolution")
+    sides, resolution = map(settings.values.get, ("attn_resolutions", "resolution"))
     if not isinstance(sides, list) or not isinstance(resolution, int):
         return
     configured = [i for i in range(levels) if resolution // 2**i in sides]
     if configured != found:
         raise ExportError(
-            f"{where}: attention at levels {found} in the checkpoint, {configured} by attn_resolutions "
-            f"{sides} at resolution {resolution}"
+            f"{settings.where}: {settings.prefix}attn_resolutions is {shown(sides)} at resolution "
+            f"{resolution}, levels {configured}, expected levels {found} as in {where}"
         )
 
 
@@ -169,7 +170,7 @@ def config_beside(path: Path) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-def read_settings(config: Path) -> dict[str, Any]:
+def read_settings(config: Path) -> Section:
     """The tokenizer's settings under the names of vqgan.yaml."""
     if config.suffix == ".json":
         value = checkpoint.read_json(config)
@@ -185,7 +186,8 @@ def read_settings(config: Path) -> dict[str, Any]:
     settings = {ALIASES.get(k, k): v for k, v in block.items() if v is not None}
     if "ch_mult" not in settings and config.suffix != ".json":
         raise ExportError(f"{config}: got no ch_mult, expected model.params.ddconfig of a VQGAN")
-    return settings
+    names = {ALIASES.get(k, k): k for k, v in block.items() if v is not None}
+    return Section(settings, str(config), names=names)
 
 
 def read_yaml(path: Path) -> dict[str, dict[str, Any]]:

@@ -116,7 +116,7 @@ def load_vq(state: State, where: str) -> VQModel:
     part = {k: v for k, v in part.items() if not k.startswith(VQ_IGNORED)}
     if not part:
         raise ExportError(f"{where}: no image tokenizer ({VQ_PREFIX}*)")
-    config = vq_config(part, {}, f"{where}: {VQ_PREFIX[:-1]}")
+    config = vq_config(part, Section({}, where), f"{where}: {VQ_PREFIX[:-1]}")
     with torch.device("meta"):
         model = VQModel(config, encoder=any(key.startswith("encoder.") for key in part))
     checkpoint.load_strictly(model, part, f"{where}: {VQ_PREFIX[:-1]}")

@@ -10,9 +10,9 @@ from typing import Any
 from ...bundle import Storage
 from ...llamagen.config import GPT_SIZES
 from ...scratch import temporary
-from .. import checkpoint
 from ..checkpoint import ExportError
 from ..common import ROLES, STORAGES, add_bundle_options, errors_of, origin, require_parts
+from ..config_file import Section
 from ..messages import note
 from .bundle import Parts, TokenizerFile, extra_ids_of, llamagen_bundle
 from .config import STAGES, Hints, split_config
@@ -59,16 +59,17 @@ def add_parser(families: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     dtypes = parse_dtypes(options.dtype)
     files = require_parts(options, "gpt", "vq", "t5")
-    where = str(options.config or "--config")
-    value = checkpoint.read_json(options.config, 2) if options.config else {"gpt": {}}
-    blocks = split_config(value, where)
+    no_file = Section({"gpt": {}}, "--config", exit_code=2)
+    blocks = split_config(Section.read(options.config, 2) if options.config else no_file)
     parts = Parts()
     out = options.out.resolve()
     with errors_of(options.out):
         out.parent.mkdir(parents=True, exist_ok=True)
         with temporary(out, "weights") as scratch:
             load_parts(parts, options, blocks, scratch)
-            bundle = llamagen_bundle(parts, *origin(options, files), blocks["sampling"], dtypes)
+            bundle = llamagen_bundle(
+                parts, *origin(options, files), blocks["sampling"].values, dtypes
+            )
             bundle.write(options.out, options.overwrite)
     if options.t5 and parts.tokenizer is None:
         path = options.t5 / "spiece.model"
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def load_parts(
-    parts: Parts, options: argparse.Namespace, blocks: dict[str, dict[str, Any]], scratch: Path
+    parts: Parts, options: argparse.Namespace, blocks: dict[str, Section], scratch: Path
 ) -> None:
     """Reads the files that the command line names."""
     if options.vq:

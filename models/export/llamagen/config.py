@@ -33,15 +33,16 @@ class Hints:
     training_args: Any = None
 
 
-def split_config(value: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+def split_config(whole: Section) -> dict[str, Section]:
     """The blocks gpt, vq, t5 and sampling of a configuration, which may be a single block."""
     names = ("gpt", "vq", "t5", "sampling")
+    value, where = whole.values, whole.where
+    empty = Section({}, where, exit_code=2)
     if any(name in value for name in names):
         unknown = sorted(set(value) - set(names) - {"kind"})
         if unknown:
             raise ExportError(f"{where}: unknown key {unknown[0]}, expected {', '.join(names)}", 2)
-        whole = Section(value, where, exit_code=2)
-        return {name: dict(whole.section(name).values) if name in whole else {} for name in names}
+        return {name: whole.section(name) if name in whole else empty for name in names}
     kind = value.get("kind", "")
     if kind == "llamagen_vq" or "decoder_ch_mult" in value:
         block = "vq"
@@ -51,7 +52,7 @@ def split_config(value: Mapping[str, Any], where: str) -> dict[str, dict[str, An
         block = "gpt"
     else:
         raise ExportError(f"{where}: expected blocks gpt, vq or t5, got {', '.join(value)}", 2)
-    return {name: dict(value) if name == block else {} for name in names}
+    return {name: whole if name == block else empty for name in names}
 
 
 def agree(where: str, name: str, found: Mapping[str, Any]) -> Any:
@@ -65,7 +66,7 @@ def agree(where: str, name: str, found: Mapping[str, Any]) -> Any:
 
 
 def heads_of(
-    state: State, block: Mapping[str, Any], hints: Hints, dim: int, layers: int, where: str
+    state: State, block: Section, hints: Hints, dim: int, layers: int, where: str
 ) -> tuple[int, int]:
     """Numbers of query and of key/value heads."""
     if hints.size is not None:
@@ -78,10 +79,9 @@ def heads_of(
     by_shape = [
         s["n_head"] for s in GPT_SIZES.values() if (s["dim"], s["n_layer"]) == (dim, layers)
     ]
-    given = Section(block, where, exit_code=2)
     heads = by_shape[0] if by_shape else None
-    if "n_head" in given:
-        heads = given.integer("n_head", most=MOST["n_head"])
+    if "n_head" in block:
+        heads = block.integer("n_head", most=MOST["n_head"])
     if heads is None:
         raise ExportError(
             f"{where}: dim {dim} with {layers} layers is no published size; "
@@ -91,11 +91,14 @@ def heads_of(
     head_dim, rest = divmod(dim, heads)
     kv_heads, odd = divmod(rows - dim, 2 * max(head_dim, 1))
     if rest or odd or kv_heads < 1:
-        raise ExportError(f"{where}: n_head {heads} does not fit dim {dim} and {rows} qkv rows")
+        wrong = f"does not fit dim {dim} and {rows} qkv rows"
+        if "n_head" in block:
+            raise ExportError(f"{block.where}: {block.prefix}n_head {heads} {wrong} of {where}")
+        raise ExportError(f"{where}: n_head {heads} of the published size {wrong}")
     return heads, kv_heads
 
 
-def grid_of(state: State, block: Mapping[str, Any], hints: Hints, prefix: int, where: str) -> int:
+def grid_of(state: State, block: Section, hints: Hints, prefix: int, where: str) -> int:
     """Side of the token grid; every source that names it must agree."""
     args = hints.training_args
     downsample = agree(
@@ -119,9 +122,10 @@ def grid_of(state: State, block: Mapping[str, Any], hints: Hints, prefix: int, w
         if size is not None
     }
     if "block_size" in block:
-        size = Section(block, where, exit_code=2).integer("block_size")
-        grids["block_size"] = math.isqrt(size)
-    grids["grid"] = square(block.get("grid"), where)
+        grids[f"{block.prefix}block_size of {block.where}"] = math.isqrt(
+            block.integer("block_size")
+        )
+    grids[f"{block.prefix}grid of {block.where}"] = square(block)
     if "freqs_cis" in state:
         rows = shape_of(state, "freqs_cis", 3, where)[0]
         grids["freqs_cis"] = math.isqrt(max(rows - prefix, 0))
@@ -143,20 +147,17 @@ def trained_size(args: Any, name: str, where: str) -> int | None:
     return value
 
 
-def square(value: Any, where: str) -> int | None:
-    """A grid given as its side or as [rows, columns], which must be equal."""
+def square(block: Section) -> int | None:
+    """The key `grid`: a side, or [rows, columns], which must be equal."""
+    value = block.values.get("grid")
     if isinstance(value, (list, tuple)):
         if len(value) != 2 or value[0] != value[1]:
-            raise ExportError(f"{where}: grid {value} is not square", 2)
-        value = value[0]
-    return (
-        None
-        if value is None
-        else Section({"grid": value}, where, exit_code=2).integer("grid", most=MOST_SIDE)
-    )
+            raise block.error("grid", "a square")
+        block = Section({"grid": value[0]}, block.where, block.prefix, block.exit_code)
+    return block.integer("grid", most=MOST_SIDE) if "grid" in block else None
 
 
-def gpt_config(state: State, block: Mapping[str, Any], hints: Hints, where: str) -> GPTConfig:
+def gpt_config(state: State, block: Section, hints: Hints, where: str) -> GPTConfig:
     vocabulary, dim = shape_of(state, "tok_embeddings.weight", 2, where)
     layers = count_blocks(state, "layers.")
     heads, kv_heads = heads_of(state, block, hints, dim, layers, where)
@@ -177,24 +178,23 @@ def gpt_config(state: State, block: Mapping[str, Any], hints: Hints, where: str)
         length, width = shape_of(state, "cls_embedding.uncond_embedding", 2, where)
         facts.update(model_type="t2i", cls_token_num=length, caption_dim=width)
     grid = grid_of(state, block, hints, facts["cls_token_num"], where)
-    given = Section(block, where, exit_code=2)
     free: dict[str, Any] = {}
-    if "rope_base" in given:
-        free["rope_base"] = given.rotary_base("rope_base")
-    if "norm_eps" in given:
-        free["norm_eps"] = given.number("norm_eps", 0.1)
-    if "prefix_rotation" in given:
-        free["prefix_rotation"] = given.text("prefix_rotation")
-    extra.update(free, grid=block.get("grid"), block_size=grid * grid, multiple_of=256)
+    if "rope_base" in block:
+        free["rope_base"] = block.rotary_base("rope_base")
+    if "norm_eps" in block:
+        free["norm_eps"] = block.number("norm_eps", 0.1)
+    if "prefix_rotation" in block:
+        free["prefix_rotation"] = block.text("prefix_rotation")
+    extra.update(free, grid=block.values.get("grid"), block_size=grid * grid, multiple_of=256)
     try:
         config = GPTConfig(**facts, **free, grid=grid)
     except ValueError as error:
-        raise ExportError(f"{where}: {error}", 2) from error
+        raise ExportError(f"{block.where}: {error}", 2) from error
     check_block(block, {**facts, **extra}, where)
     return config
 
 
-def vq_config(state: State, block: Mapping[str, Any], where: str) -> VQConfig:
+def vq_config(state: State, block: Section, where: str) -> VQConfig:
     """All of it is in the tensors; without `ch` multipliers are as small as they can be."""
     codes, width = shape_of(state, "quantize.embedding.weight", 2, where)
     levels = count_blocks(state, "decoder.conv_blocks.")
@@ -205,10 +205,9 @@ def vq_config(state: State, block: Mapping[str, Any], where: str) -> VQConfig:
         shape_of(state, f"decoder.conv_blocks.{i}.res.0.conv2.weight", 4, where)[0]
         for i in reversed(range(levels))
     ]
-    given = Section(block, where, exit_code=2)
-    ch = given.integer("ch", math.gcd(*widths), most=min(widths))
+    ch = block.integer("ch", math.gcd(*widths), most=min(widths))
     if any(width % ch for width in widths):
-        raise given.error("ch", f"a divisor of {', '.join(map(str, widths))}")
+        raise block.error("ch", f"a divisor of {', '.join(map(str, widths))}")
     facts: dict[str, Any] = {
         "ch": ch,
         "decoder_ch_mult": tuple(w // ch for w in widths),
@@ -228,16 +227,16 @@ def vq_config(state: State, block: Mapping[str, Any], where: str) -> VQConfig:
             raise ExportError(
                 f"{where}: the encoder has {len(facts['encoder_ch_mult'])} levels, the decoder {levels}"
             )
-    side = square(block.get("grid"), where)
+    side = square(block)
     fixed = {"codebook_l2_norm": True, "norm_groups": 32, "norm_eps": 1e-6}
-    extra = {**fixed, "downsample": 2 ** (levels - 1), "grid": side and block["grid"]}
+    extra = {**fixed, "downsample": 2 ** (levels - 1), "grid": side and block.values["grid"]}
     if not any(key.startswith("encoder.") for key in state):
         extra["encoder_ch_mult"] = None  # of no use to the decoder
     check_block(block, {**facts, **extra}, where)
     return VQConfig(**facts)
 
 
-def t5_config(file: Section, state: State, block: Mapping[str, Any]) -> T5Config:
+def t5_config(file: Section, state: State, block: Section) -> T5Config:
     """From the folder's config.json and the table of distances; `block` may only repeat it."""
     activation = file.text("feed_forward_proj", "relu")
     if activation != "gated-gelu":
@@ -263,7 +262,7 @@ def t5_config(file: Section, state: State, block: Mapping[str, Any]) -> T5Config
         "rel_buckets": config.relative_attention_num_buckets,
         "rel_max_distance": config.relative_attention_max_distance,
         "layer_norm_eps": config.layer_norm_epsilon,
-        "max_length": block.get("max_length"),
+        "max_length": block.values.get("max_length"),
         "sentencepiece_pieces": None,
         "extra_ids": None,
         "pad": None,

@@ -93,7 +93,7 @@ def require_sizes(settings: Section, state: State) -> None:
         settings.fixed({"num_key_value_heads": rows // width})
 
 
-def read_converted(folder: Path) -> tuple[State, dict[str, Any]]:
+def read_converted(folder: Path) -> tuple[State, Section]:
     """Official state dict of the folder, and what its config.json says about shapes.
 
     Its rms_norm_eps is not used: the weights were trained with the official 1e-5, whatever the
@@ -107,8 +107,8 @@ def read_converted(folder: Path) -> tuple[State, dict[str, Any]]:
         if key in settings:
             block[name] = settings.integer(key)
     state, where = read_folder(folder, ANCHORS, BASE), str(folder)
-    tie(hugging_face_names(), state, settings.flag("tie_word_embeddings", False), where)
+    tie(hugging_face_names(), state, settings, where)
     require_sizes(settings, state)
     if "model.embed_tokens.weight" in state:
         state.setdefault("lm_head.weight", state["model.embed_tokens.weight"])
-    return official_state(state, where), block
+    return official_state(state, where), Section(block, settings.where, settings.prefix)

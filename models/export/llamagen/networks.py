@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -23,10 +22,11 @@ VQ_ANCHORS = ("quantize.embedding.weight",)
 T5_ANCHORS = ("encoder.block.0.layer.0.SelfAttention.q.weight",)
 
 
-def load_gpt(path: Path, block: dict[str, Any], hints: Hints) -> GPT:
+def load_gpt(path: Path, block: Section, hints: Hints) -> GPT:
     if path.is_dir():
         state, found = read_converted(path)
-        block = {**found, **block}
+        where = f"{block.where} over {found.where}" if block.values else found.where
+        block = Section({**found.values, **block.values}, where, block.prefix, block.exit_code)
     else:
         content = checkpoint.read_file(path)
         state = checkpoint.unwrap(content, path, GPT_ANCHORS)
@@ -41,7 +41,7 @@ def load_gpt(path: Path, block: dict[str, Any], hints: Hints) -> GPT:
     return model
 
 
-def load_vq(path: Path, block: dict[str, Any]) -> VQModel:
+def load_vq(path: Path, block: Section) -> VQModel:
     state = checkpoint.unwrap(checkpoint.read_file(path), path, VQ_ANCHORS)
     state = checkpoint.without(state, ("quantize.codebook_used",))
     config = vq_config(state, block, str(path))
@@ -52,7 +52,7 @@ def load_vq(path: Path, block: dict[str, Any]) -> VQModel:
     return model
 
 
-def load_t5(folder: Path, block: dict[str, Any]) -> T5Encoder:
+def load_t5(folder: Path, block: Section) -> T5Encoder:
     if not folder.is_dir():
         raise ExportError(f"{folder}: no such folder")
     state = checkpoint.read_folder(folder, T5_ANCHORS)

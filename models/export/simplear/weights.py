@@ -43,7 +43,7 @@ def read_folder(folder: Path, kinds: Sequence[str] = MODEL_TYPES) -> Weights:
     settings = Section.read(folder / "config.json")
     config = simplear_config(settings, kinds)
     state, names = checkpoint.read_folder(folder, ANCHORS, BASE), hugging_face_names()
-    tie(names, state, language(settings).flag("tie_word_embeddings", False), str(folder))
+    tie(names, state, language(settings), str(folder))
     return Weights(state, config, names, str(folder))
 
 

@@ -75,9 +75,8 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     given.known(["n_head", "sampling"])
     network = read_network(options.gpt, given)
     ta_tok = read_ta_tok(options.ta_tok)
-    vq = load_vq(
-        options.vq, {}
-    ).float()  # in which the engine decodes; rounded rows have no unit length
+    # The engine decodes in fp32; rounded rows have no unit length.
+    vq = load_vq(options.vq, Section({}, "")).float()
     config = network.config
     for path, what, got, expected in (
         (options.ta_tok, "features of width", ta_tok.config.dim, config.features),

@@ -63,8 +63,12 @@ std::size_t end_of_value(std::string_view text, std::size_t begin);
 // Whether a JSON object is one record and no collection of captions.
 bool is_record(const Json& object);
 
-// Whether a line that begins with a brace is a JSON object and no caption like "{red|blue} boat".
+// Whether a line that begins with a brace is a JSON object and no caption like "{red|blue} boat" or
+// "{{red}}".
 bool begins_object(std::string_view line);
 bool begins_array(std::string_view text);
+
+// Parses what may be a caption that merely begins as JSON does; its error says how to write one.
+Json parse_captions_json(std::string_view text, const std::string& where);
 
 }  // namespace lamplighter::captions

@@ -257,17 +257,18 @@ std::size_t end_of_value(std::string_view text, std::size_t begin) {
 bool begins_array(std::string_view text) {
   const std::size_t bracket = text.find_first_not_of(" \t\r\n");
   if (bracket == kNone || text[bracket] != '[') return false;
-  const std::size_t next = text.find_first_not_of(" \t\r\n", bracket + 1);
+  const std::size_t next = text.find_first_not_of("[ \t\r\n", bracket + 1);
   if (next == kNone) return true;
-  const std::string_view rest = text.substr(next);
-  return std::string_view("\"{[]").find(rest[0]) != kNone || is_literal(rest);
+  const std::string_view rest = text.substr(next);  // "[[red]] boat" is a caption
+  if (rest[0] == '{') return begins_object(rest);
+  return rest[0] == '"' || rest[0] == ']' || is_literal(rest);
 }
 
 bool begins_object(std::string_view line) {
   const std::size_t next = line.find_first_not_of(" \t\r\n", 1);
   if (next == kNone || line[next] == '"' || line[next] == '}') return true;
   const std::string_view inside = line.substr(0, line.find('}'));
-  return inside.size() == line.size() || inside.find('|') == kNone;
+  return inside.size() == line.size() || (line[next] != '{' && inside.find('|') == kNone);
 }
 
 bool is_record(const Json& object) {
@@ -278,6 +279,15 @@ bool is_record(const Json& object) {
   }
   return std::any_of(names.begin(), names.end(),
                      [](const std::string& name) { return is_one_of(name, kRecordNames); });
+}
+
+Json parse_captions_json(std::string_view text, const std::string& where) {
+  try {
+    return parse_json(text, where, ExitCode::input);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                error.what() + std::string("; for a caption with this text use {\"prompt\": \"...\"}"));
+  }
 }
 
 void read_coco(const Source& source, const TakeEntry& take) {
@@ -300,7 +310,9 @@ void read_json(const Source& source, const TakeEntry& take) {
   const bool is_line = begin != kNone && source.text[begin] == '{' &&
                        source.text.substr(begin, end - begin).find('\n') == kNone;
   const std::string where = is_line ? source.line(1) : source.name;
-  const Json json = parse_json(source.text, where, ExitCode::input);
+  const bool is_named = ends_with(source.name, ".json") || source.options.format == "json";
+  const Json json =
+      is_named ? parse_json(source.text, where, ExitCode::input) : parse_captions_json(source.text, where);
   if (json.is_array()) return take_array(json, source, take);
   if (json.is_object()) return read_object(json, where, source, take);
   throw Error(ExitCode::input,

@@ -106,7 +106,7 @@ void take_line(const Piece& line, const Source& source, Lines kind, bool is_item
     const std::string_view content = text.substr(text.find(begin));
     if (begin == '{') refuse_dictionary(content, where);
     if (kind == Lines::json || (begin == '{' && begins_object(content))) {
-      const Json json = begins_json(content) ? parse_json(content, where, ExitCode::input) : Json();
+      const Json json = begins_json(content) ? parse_captions_json(content, where) : Json();
       if (json.is_string()) return take(make_text(where, json.get<std::string>()));
       if (!json.is_object())
         throw Error(ExitCode::input, where + ": got " + excerpt_of(content) +

@@ -65,12 +65,25 @@ std::string damage_of(const std::exception& error) {
          "compares its checksum, copy the file or export the bundle again";
 }
 
-// Fields of the manifest that a call depends on.
-std::string sizes_of(const std::string& role, const std::string& method) {
+// The field of a cache's shape that attention complains about; empty: none.
+std::string cache_field(const std::string& reason) {
+  const auto says = [&](const char* words) { return reason.find(words) != std::string::npos; };
+  if (says("attend: layer is ")) return "layers";
+  if (says("attend: cache has shape ")) return "kv_heads";
+  const bool is_width =
+      says("attend: qkv has shape ") || says("attend: rotary has shape ") || says("attend: head_dim ");
+  return is_width ? "head_dim" : "";
+}
+
+// Fields of the manifest that a call depends on which failed for this reason.
+std::string fields_of(const std::string& role, const std::string& method, const std::string& reason) {
+  const std::string field = cache_field(reason);
+  const std::string drafter = "drafters." + role.substr(role.find(' ') + 1);
+  if (!field.empty()) return (role == "target" ? "cache" : drafter) + "." + field;
   if (method == "context" || method == "denoise") return "prompt, target, tokens, grids and diffusion";
   if (role == "image_decoder" || role == "image_encoder") return "grids and decoder";
   if (role == "text_encoder") return "tokenizer and prompt.features";
-  if (role != "target") return "drafters." + role.substr(role.find(' ') + 1) + " (its sizes)";
+  if (role != "target") return drafter + " (layers, kv_heads, head_dim, heads, queries)";
   if (method == "embed_condition") return "prompt (classes, features, length)";
   return "tokens, target and cache (layers, kv_heads, head_dim)";
 }
@@ -201,7 +214,8 @@ std::vector<at::Tensor> Module::call(const std::string& method,
     }
   } catch (const std::exception& error) {
     if (const std::optional<Error> known = machine_error(error, role_ + "." + method)) throw *known;
-    fail(role_ + "." + method + ": " + last_line(error.what()) + "; check " + sizes_of(role_, method) +
+    const std::string reason = last_line(error.what());
+    fail(role_ + "." + method + ": " + reason + "; check " + fields_of(role_, method, reason) +
          " in manifest.json");
   }
   const c10::IValue result = std::move(stack.back());

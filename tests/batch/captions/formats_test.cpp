@@ -299,6 +299,17 @@ TEST(Lines, CommentsMayPrecedeOtherContent) {
 TEST(Lines, InBracketsAreTexts) {
   EXPECT_THAT(prompts(parse("[1girl, solo]\n")), ElementsAre("[1girl, solo]"));
   EXPECT_THAT(prompts(parse("[null island]\n")), ElementsAre("[null island]"));
+  for (const char* text : {"[[red]] boat", "[[red]]", "[[[old]] red] boat", "[ [1girl] ]",
+                           "[{red|blue} boat]", "{{red}} boat", "[{{red}}]"})
+    EXPECT_THAT(prompts(parse(std::string(text) + "\na dog\n")), ElementsAre(text, "a dog")) << text;
+}
+
+TEST(Lines, ThatAreNearlyJsonSayHowToWriteACaption) {
+  for (const char* text : {"[1, 2 cats]", "{red} boat", "[\"a\" b", "a cat\n{\"x\" boat"})
+    EXPECT_THAT(message_of([&] { parse(std::string(text) + "\n"); }),
+                HasSubstr("; for a caption with this text use {\"prompt\": \"...\"}"))
+        << text;
+  EXPECT_EQ(message_of([&] { parse("[\"a\" b", "c.json"); }).find("this text"), std::string::npos);
 }
 
 TEST(LineStreams, AreTextsRecordsAndFlags) {

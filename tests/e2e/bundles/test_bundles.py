@@ -229,6 +229,19 @@ def test_heads_that_the_archive_does_not_have(
     assert f"drafter {drafter}: got " in line and "the manifest says heads 12" in line
 
 
+@pytest.mark.parametrize(("field", "value"), [("kv_heads", 1), ("head_dim", 32)])
+@pytest.mark.parametrize(("drafter", "method"), [("main", "eagle"), ("inner", "eagle-3")])
+def test_caches_of_drafters_that_the_archive_does_not_fit(
+    refused: Refused, drafter_bundle: Path, tmp_path: Path, drafter: str, method: str, field: str,
+    value: int,
+) -> None:  # fmt: skip
+    folder = tmp_path / "bundle"
+    shutil.copytree(drafter_bundle, folder)
+    edit_manifest(folder, lambda manifest: manifest["drafters"][drafter].update({field: value}))
+    line = refused(4, "generate", "-p", "a", "-o", "a.png", "--method", method, model=folder)
+    assert f"; check drafters.{drafter}.{field} in manifest.json" in line
+
+
 def test_calls_that_fail_name_fields(
     refused: Refused, class_bundle: Path, drafter_bundle: Path, tmp_path: Path
 ) -> None:

@@ -183,13 +183,13 @@ def test_reads_the_yaml_of_these_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "change", "message"),
     [
-        ("ch_mult: [1, 2]", "ch_mult: [1, 1]", "ch_mult is [1, 2] in the checkpoint, [1, 1]"),
-        ("ch: 32\n", "ch: 64\n", "ch is 32 in the checkpoint, 64"),
-        ("z_channels: 6", "z_channels: 7", "z_channels is 6 in the checkpoint, 7"),
-        ("n_embed: 20", "n_embed: 21", "n_embed is 20 in the checkpoint, 21"),
-        ("double_z: false", "double_z: true", "double_z is False in the checkpoint, True"),
-        ("double_z: false", "tanh_out: true", "tanh_out is False in the checkpoint, True"),
-        ("      - 8\n", "      - 16\n", "levels [1] in the checkpoint, [0] by attn_resolutions"),
+        ("ch_mult: [1, 2]", "ch_mult: [1, 1]", ".yaml: ch_mult is [1, 1], expected [1, 2]"),
+        ("ch: 32\n", "ch: 64\n", "ch is 64, expected 32"),
+        ("z_channels: 6", "z_channels: 7", "z_channels is 7, expected 6"),
+        ("n_embed: 20", "n_embed: 21", "n_embed is 21, expected 20"),
+        ("double_z: false", "double_z: true", "double_z is true, expected false"),
+        ("double_z: false", "tanh_out: true", "tanh_out is true, expected false"),
+        ("      - 8\n", "      - 16\n", "levels [0], expected levels [1]"),
         ("ddconfig:", "dd:", "got no ch_mult, expected model.params.ddconfig"),
     ],
 )
@@ -205,7 +205,7 @@ def test_contradicting_configuration(
 
 def test_contradicting_folder(tmp_path: Path, state: dict[str, Tensor]) -> None:
     save_folder(tmp_path, state, num_embeddings=40)
-    assert "n_embed is 20 in the checkpoint, 40 in the config" in refused(tmp_path)
+    assert "config.json: num_embeddings is 40, expected 20 as in " in refused(tmp_path)
     (tmp_path / "config.json").write_text('{"vq_config": [1]}', encoding="utf-8")
     assert "vq_config: expected an object, got list" in refused(tmp_path)
 

@@ -234,7 +234,7 @@ CHANGES: dict[str, tuple[str, dict[str, Any], str]] = {
     "heads": ("vq_config", {"num_attention_heads": 2}, "vq_config.num_attention_heads is 2"),
     "frames": ("vq_config", {"temporal_downsample_factor": 8}, "expected 4"),
     "attention": ("vq_config", {"attn_resolutions": [0]}, "attn_resolutions is [0], expected [1]"),
-    "codes": ("vq_config", {"codebook_size": 41}, "n_embed is 40"),
+    "codes": ("vq_config", {"codebook_size": 41}, "vq_config.codebook_size is 41, expected 40"),
     "tied": ("text_config", {"tie_word_embeddings": True}, "tie_word_embeddings is false, and true in"),
     "quantised": ("", {"quantization_config": {"quant_method": "awq"}}, "quantised (awq)"),
 }  # fmt: skip

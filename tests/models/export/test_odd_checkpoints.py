@@ -115,6 +115,66 @@ def test_other_models_beside_the_one_are_named(
     assert "takes the tensors under model, not those under best" in capsys.readouterr().out
 
 
+def by_key(one: State, other: State) -> Any:
+    return {"G": one, "student": other, "steps": 3}
+
+
+def by_prefix(one: State, other: State) -> Any:
+    return {f"G.{n}": t for n, t in one.items()} | {f"net.student.{n}": t for n, t in other.items()}
+
+
+def beside_usual(one: State, other: State) -> Any:
+    return {"model": one, "student": {"state_dict": other}}
+
+
+@pytest.mark.parametrize("content", [by_key, by_prefix, beside_usual])
+def test_several_models_are_chosen_by_name(
+    files: Files, content: Callable[[State, State], Any], tmp_path: Path
+) -> None:
+    one = files.states["gpt"]
+    other = {name: tensor + 1 for name, tensor in one.items()}
+    both, anchors, path = content(one, other), ("tok_embeddings.weight",), tmp_path / "x.pt"
+    first = "model" if content is beside_usual else "G"
+    if content is not beside_usual:
+        with pytest.raises(ExportError, match="several models: G.*as in --weights G$") as error:
+            unwrap(both, path, anchors)
+        assert error.value.exit_code == 2
+    for wish, expected in ((first, one), ("student", other), ("nobody", one)):
+        token = WEIGHTS.set(wish)
+        try:
+            if wish == "nobody" and content is not beside_usual:
+                with pytest.raises(ExportError, match="has several models: "):
+                    unwrap(both, path, anchors)
+                continue
+            state = unwrap(both, path, anchors)
+        finally:
+            WEIGHTS.reset(token)
+        assert all(torch.equal(state[name], expected[name]) for name in one), wish
+
+
+def test_a_discriminator_is_no_model(
+    files: Files, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own = files.states["gpt"]
+    for content, said in (
+        ({"G": own, "D": {"layers.weight": torch.ones(2)}}, "takes the tensors under G"),
+        (
+            {f"generator.{n}": t for n, t in own.items()} | {"discriminator.w": torch.ones(2)},
+            "reads the tensors under generator., leaves out discriminator.w",
+        ),
+    ):
+        state = unwrap(content, tmp_path / "x.pt", ("tok_embeddings.weight",))
+        assert all(torch.equal(state[name], own[name]) for name in own)
+        assert said in capsys.readouterr().out
+
+
+def test_weights_that_no_file_has_are_reported(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert files.export_gpt("--weights", "teacher", "--overwrite") == 0
+    assert "--weights teacher: no file has weights of this name" in capsys.readouterr().out
+
+
 def test_heads_belong_to_their_model(tmp_path: Path) -> None:
     """Averaged weights of an untied model beside raw ones: both have a head."""
     raw = simplear_files.random_state(simplear_files.SHAPE, tied=False)

@@ -16,6 +16,7 @@ from torch import Tensor
 from models.export.__main__ import main
 from models.export.messages import ExportError
 from models.export.shards import read_folder
+from models.export.simplear.weights import read_folder as read_simplear
 
 State = dict[str, Tensor]
 
@@ -116,6 +117,28 @@ def test_tied_heads(
         weights.read("embedding"), table
     )
     assert ("lm_head.weight differs" in capsys.readouterr().out) == (copy == "other")
+
+
+def test_configurations_without_a_rule_for_the_head(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = simplear_files.random_state(simplear_files.SHAPE, tied=False)
+    folder = simplear_files.save_model(
+        tmp_path / "m", simplear_files.SHAPE, state, "safetensors", tied=False
+    )
+    config, weights = folder / "config.json", folder / "model.safetensors"
+    read_simplear(folder)
+    assert "tie_word_embeddings" not in capsys.readouterr().out
+    settings = json.loads(config.read_text())
+    del settings["tie_word_embeddings"]
+    config.write_text(json.dumps(settings))
+    tensors = load_file(weights)
+    assert torch.equal(read_simplear(folder).read("head"), tensors["lm_head.weight"])
+    said = capsys.readouterr().out
+    assert "leaves out tie_word_embeddings, which means false: the head is lm_head.weight" in said
+    save_file({n: t for n, t in tensors.items() if n != "lm_head.weight"}, weights)
+    with pytest.raises(ExportError, match="lm_head.weight.*leaves out tie_word_embeddings, which"):
+        read_simplear(folder)
 
 
 def test_errors_of_the_program_are_one_line(

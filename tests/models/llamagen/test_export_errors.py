@@ -20,15 +20,50 @@ from models.export.checkpoint import ExportError, read_file
         ({}, [], 2, "expected blocks gpt, vq or t5"),
         ({"gpt": {}}, [], 4, "dim 32 with 2 layers is no published size"),
         ({"gpt": {"n_head": 2}}, [], 2, "give --image-size"),
-        ({"gpt": {"n_head": 3, "grid": 4}}, [], 4, "n_head 3 does not fit"),
-        ({"gpt": {"n_head": 2, "grid": 4, "dim": 64}}, [], 4, "dim is 32 in the checkpoint"),
-        ({"gpt": {"n_head": 2, "grid": 4, "depth": 2}}, [], 2, "unknown configuration key depth"),
-        ({"gpt": {"n_head": 2, "grid": [4, 5]}}, [], 2, "not square"),
+        ({"gpt": {"n_head": 3, "grid": 4}}, [], 4, "config.json: gpt.n_head 3 does not fit"),
+        (
+            {"gpt": {"n_head": 2, "grid": 4, "dim": 64}},
+            [],
+            4,
+            "config.json: gpt.dim is 64, expected 32 as in ",
+        ),
+        (
+            {"gpt": {"n_head": 2, "grid": 4, "depth": 2}},
+            [],
+            2,
+            "config.json: unknown key gpt.depth",
+        ),
+        (
+            {"gpt": {"n_head": 2, "grid": [4, 5]}},
+            [],
+            2,
+            "config.json: gpt.grid is [4, 5], expected a",
+        ),
+        ({"gpt": {"n_head": "2", "grid": 4}}, [], 2, 'config.json: gpt.n_head is "2", expected a'),
+        (
+            {"gpt": {"n_head": 2, "grid": 4, "rope_base": 0.5}},
+            [],
+            2,
+            "config.json: gpt.rope_base is 0.5",
+        ),
+        (
+            {"gpt": {"n_head": 2, "grid": 4, "norm_eps": -1}},
+            [],
+            2,
+            "config.json: gpt.norm_eps is -1",
+        ),
+        ({"gpt": {"n_head": 2, "block_size": 0}}, [], 2, "config.json: gpt.block_size is 0"),
+        (
+            {"gpt": {"n_head": 2, "grid": 4, "prefix_rotation": "x"}},
+            [],
+            2,
+            "config.json: prefix_rotation: got 'x'",
+        ),
         ({"gpt": {"n_head": 2, "grid": 4}, "x": {}}, [], 2, "unknown key x"),
         ({**CONFIG, "sampling": {"top_k": "all"}}, [], 4, "manifest $.sampling.top_k: 'all'"),
         ({**CONFIG, "sampling": {"topk": 1}}, [], 4, "manifest $.sampling: "),
         (CONFIG, ["--image-size", "256"], 4, "grid disagrees"),
-        (CONFIG, ["--stage", "2"], 4, "--image-size (512 px) says 32, grid says 4"),
+        (CONFIG, ["--stage", "2"], 4, "--image-size (512 px) says 32, gpt.grid of "),
         (CONFIG, ["--size", "XL"], 4, "size XL has dim 1280"),
         (CONFIG, ["--dtype", "int3"], 2, "--dtype int3"),
         (CONFIG, ["--dtype", "vq=fp16"], 2, "--dtype vq=fp16"),
@@ -48,7 +83,7 @@ def test_published_file_name_fixes_the_grid(
 ) -> None:
     stage2 = files.gpt.rename(files.folder / "t2i_XL_stage2_512.pt")
     text = failure(files, capsys, 4, "--gpt", stage2, "--config", files.config)
-    assert "the published file name (512 px) says 32, grid says 4" in text
+    assert "the published file name (512 px) says 32, gpt.grid of " in text
 
 
 @pytest.mark.parametrize(
