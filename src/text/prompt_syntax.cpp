@@ -7,27 +7,16 @@
 #include "base/message.h"
 #include "base/suggestion.h"
 #include "text/list_mark.h"
+#include "text/prompt_characters.h"
 #include "text/prompt_weights.h"
 
 namespace lamplighter {
 namespace {
 
-constexpr auto kNone = std::string_view::npos;
-constexpr std::size_t kLooked = 200;  // bytes that are looked at behind an opening mark
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool is_word(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '/' || c == '*';
+  return is_digit(c) || is_lower(c) || is_upper(c) || c == '-' || c == '/' || c == '*';
 }
 
-bool is_lower(char c) {
-  return c >= 'a' && c <= 'z';
-}
-bool is_upper(char c) {
-  return c >= 'A' && c <= 'Z';
-}
 // A word of capitals that stands alone and divides a prompt. In a line of capitals it is a word like others.
 std::string_view find_divider(std::string_view text, std::string_view word) {
   constexpr std::string_view kAround = " ,\t\r\n";

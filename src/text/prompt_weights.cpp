@@ -5,23 +5,16 @@
 #include <cstddef>
 #include <vector>
 
+#include "text/prompt_characters.h"
+
 namespace lamplighter {
 namespace {
 
-constexpr auto kNone = std::string_view::npos;
-constexpr std::size_t kLooked = 200;  // bytes that are looked at in brackets, which nest
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_lower(char c) {
-  return c >= 'a' && c <= 'z';
-}
 bool is_foreign(char c) {  // part of a letter beyond ASCII
   return static_cast<unsigned char>(c) >= 0x80;
 }
 bool is_letter(char c) {
-  return is_lower(c) || (c >= 'A' && c <= 'Z') || is_foreign(c);
+  return is_lower(c) || is_upper(c) || is_foreign(c);
 }
 
 bool has_letter(std::string_view text) {
@@ -149,9 +142,9 @@ std::string_view find_signs(std::string_view text) {
 }  // namespace
 
 std::string_view find_weight(std::string_view text) {
-  constexpr std::array<std::string_view (*)(std::string_view), 3> kForms{find_brackets, find_braces,
-                                                                         find_signs};
-  for (const auto find : kForms) {
+  constexpr std::array<std::string_view (*)(std::string_view), 3> kWeights{find_brackets, find_braces,
+                                                                           find_signs};
+  for (const auto find : kWeights) {
     if (const std::string_view found = find(text); !found.empty()) return found;
   }
   return {};
