@@ -13,6 +13,7 @@ from ...vq.spatial_decoder_module import SpatialDecoderModule
 from .. import checkpoint
 from ..checkpoint import ExportError
 from ..common import decoder_part, encoder_part
+from ..config_file import Section
 from .vqgan import ANCHORS, tokenizer_state, vqgan_config
 
 KEY = "decoder.norm_out.conv_y.weight"  # that other tokenizers lack
@@ -37,7 +38,7 @@ def load_movqgan(path: Path) -> MoVQGAN:
             f"{path}: missing key {KEY}: this tokenizer's norms do not follow the latent, expected "
             "movqgan_270M.ckpt"
         )
-    config: VQGANConfig = vqgan_config(state, {}, str(path))
+    config: VQGANConfig = vqgan_config(state, Section({}, str(path)), str(path))
     with torch.device("meta"):
         model = MoVQGAN(config, encoder=any(key.startswith("encoder.") for key in state))
     checkpoint.load_strictly(model, state, str(path))
