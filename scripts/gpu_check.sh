@@ -209,13 +209,15 @@ check() {
 # Checks the kernels with every tensor in memory of its own. A virtual machine may not support the tool, which does
 # not count as a failure.
 sanitize() {
-  local before=$failed
-  PYTORCH_NO_CUDA_MEMORY_CACHING=1 part sanitizer 90 compute-sanitizer --error-exitcode 1 --report-api-errors no \
-    "$build/cuda_twin_test" --gtest_filter='*/BFloat16*-*Linear*' && return
-  if grep -qi 'not supported' "$out/sanitizer.log" 2>/dev/null; then
+  local before=$failed test
+  for test in cuda_twin_test cuda_sampling_twin_test; do
+    PYTORCH_NO_CUDA_MEMORY_CACHING=1 part "sanitizer-$test" 90 compute-sanitizer --error-exitcode 1 \
+      --report-api-errors no "$build/$test" --gtest_filter='*/BFloat16*-*Linear*' && continue
+    grep -qi 'not supported' "$out/sanitizer-$test.log" 2>/dev/null || continue
     failed=$before
     echo "| | (the tool does not support this machine) | |" >>"$out/parts.md"
-  fi
+    return
+  done
 }
 
 summary() {

@@ -89,6 +89,13 @@ class Section:
     def __contains__(self, name: str) -> bool:
         return self.values.get(name) is not None
 
+    def renamed(self, others: Mapping[str, str]) -> Section:
+        """With other names for keys; messages keep the file's. Values of null are left out."""
+        given = {k: v for k, v in self.values.items() if v is not None}
+        values = {others.get(k, k): v for k, v in given.items()}
+        names = {others.get(k, k): k for k in given}
+        return Section(values, self.where, self.prefix, self.exit_code, names)
+
     def label(self, name: str) -> str:
         """What the file calls a key."""
         return self.prefix + self.names.get(name, name)

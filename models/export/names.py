@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,19 @@ AVERAGED = (
 HEAD = "lm_head.weight"
 MOST_NESTED = 4  # containers in containers
 BESIDE = ("n_averaged",)  # counters that wrappers keep among the tensors
-WEIGHTS: ContextVar[str | None] = ContextVar("weights", default=None)  # --weights: KINDS or a name
 KINDS = ("model", "ema")
-MET: set[str] = set()  # values of --weights that a file had
 TOP, NO_PREFIX = "its top", "no prefix"
+
+
+@dataclass
+class Wish:
+    """The value of --weights, and whether a file had weights of this name."""
+
+    name: str  # one of KINDS, or a key or prefix
+    met: bool = False
+
+
+WEIGHTS: ContextVar[Wish | None] = ContextVar("weights", default=None)
 
 
 def is_state(value: Any) -> bool:
@@ -95,9 +105,9 @@ def contained(
             "state dict"
         )
     wish = WEIGHTS.get()
-    if wish not in (None, *KINDS):
+    if wish and wish.name not in KINDS:
         others = unknown(content, found[0][0], anchors)
-        found += [each for each in others if is_named(label(each), wish)]
+        found += [each for each in others if is_named(label(each), wish.name)]
     fitting = [each for each in found if has_anchor(each[1], anchors)] or found
     keys, state = chosen(fitting, lambda each: is_averaged(each[0]), where, usual, label)
     if keys and (len(found) > 1 or keys[0] not in RAW or len(keys) > 1):
@@ -147,13 +157,15 @@ def chosen(
 ) -> Any:
     """The one candidate, or the one of the wished kind. ExportError: there are several."""
     wish = WEIGHTS.get()
-    kind = wish if wish in KINDS else usual
+    kind = wish.name if wish and wish.name in KINDS else usual
     of_kind = [each for each in found if kind and averaged(each) == (kind == "ema")]
-    named = [each for each in found if wish and is_named(name(each), wish)]
-    if wish and (named or (wish == kind and of_kind)):
-        MET.add(wish)
+    named = [each for each in found if wish and is_named(name(each), wish.name)]
+    if wish and kind == wish.name:
+        wish.met |= bool(named or of_kind)
+    elif wish and named:
+        wish.met, of_kind = True, []  # a name goes before what is usual
     for fitting in (found, of_kind, named):
-        if len(fitting) == 1 and (fitting is not of_kind or wish == kind or not named):
+        if len(fitting) == 1:
             return fitting[0]
     names = [name(each) for each in found]
     if len({averaged(each) for each in found}) == 2 and not wish:
@@ -173,8 +185,10 @@ def chosen(
 def tell_unmet() -> None:
     """Says that no file had the weights of --weights."""
     wish = WEIGHTS.get()
-    if wish and wish not in MET:
-        note(f"--weights {wish}: no file has weights of this name, each gave the only ones it has")
+    if wish and not wish.met:
+        note(
+            f"--weights {wish.name}: no file has weights of this name, each gave the only ones it has"
+        )
 
 
 def is_named(name: str, wish: str) -> bool:

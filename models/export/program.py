@@ -13,7 +13,7 @@ from .janus import command as janus
 from .llamagen import command as llamagen
 from .lumina2 import command as lumina2
 from .mar import command as mar
-from .names import MET, WEIGHTS, tell_unmet
+from .names import WEIGHTS, Wish, tell_unmet
 from .simplear import command as simplear
 from .tar import command as tar
 from .tar import detokenizer as tar_decoder
@@ -46,6 +46,5 @@ def main(arguments: list[str] | None) -> int:
             "or the key or prefix of one; default: what the official program takes, if it takes one of them",
         )
     options = parser.parse_args(arguments)
-    WEIGHTS.set(options.weights)
-    MET.clear()
+    WEIGHTS.set(Wish(options.weights) if options.weights else None)
     return run_command(lambda: (options.run(options), tell_unmet()))

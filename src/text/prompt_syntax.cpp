@@ -193,8 +193,7 @@ std::string PromptSyntax::note() {
   for (std::string& example : found) example = excerpt_of(example);
   return "note: captions contain " + list_of(found) +
          ": weights, breaks, networks, embeddings, choices, wildcards and flags of web UIs, and marks of "
-         "lists and "
-         "documents, have no meaning here";
+         "lists and documents, have no meaning here";
 }
 
 }  // namespace lamplighter

@@ -119,7 +119,7 @@ std::string_view find_signs(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
     if (is_letter(c)) {
-      is_plain = is_plain && !(c >= 'A' && c <= 'Z');
+      is_plain = is_plain && !is_upper(c);
       continue;
     }
     const std::size_t letters = at - begin;

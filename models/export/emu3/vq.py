@@ -72,10 +72,7 @@ def load_vq(state: State, settings: Section, where: str) -> Emu3VQ:
     encoder = any(name.startswith("encoder.") for name in found)
     check_time(found, blocks, doublings, encoder, where)
     folded = fold(found, blocks, doublings, encoder)
-    known = {NAMES.get(k, k): v for k, v in settings.values.items() if v is not None}
-    names = {NAMES.get(k, k): k for k in settings.values}
-    given = Section(known, settings.where, settings.prefix, names=names)
-    config = vqgan_config(folded, given, where)
+    config = vqgan_config(folded, settings.renamed(NAMES), where)
     settings.fixed(
         {
             "num_attention_heads": 1,

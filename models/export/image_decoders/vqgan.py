@@ -183,11 +183,10 @@ def read_settings(config: Path) -> Section:
         raise ExportError(f"{config}: vq_config: expected an object, got {type(block).__name__}")
     nested = block.get("ddconfig")
     block = {**block, **nested} if isinstance(nested, dict) else block
-    settings = {ALIASES.get(k, k): v for k, v in block.items() if v is not None}
+    settings = Section(block, str(config)).renamed(ALIASES)
     if "ch_mult" not in settings and config.suffix != ".json":
         raise ExportError(f"{config}: got no ch_mult, expected model.params.ddconfig of a VQGAN")
-    names = {ALIASES.get(k, k): k for k, v in block.items() if v is not None}
-    return Section(settings, str(config), names=names)
+    return settings
 
 
 def read_yaml(path: Path) -> dict[str, dict[str, Any]]:

@@ -30,9 +30,8 @@ class EmulatedRowsTest : public ::testing::Test {
     at::Tensor logits, guidance, temperature, top_k, top_p;
     std::string order;
 
-    ops::Distributions filtered() const {
-      return ops::guide_and_filter(logits, {guidance, temperature, top_k, top_p, order});
-    }
+    ops::Filtering filtering() const { return {guidance, temperature, top_k, top_p, order}; }
+    ops::Distributions filtered() const { return ops::guide_and_filter(logits, filtering()); }
   };
 
   Rows rows_of(at::Tensor logits, int trial) {

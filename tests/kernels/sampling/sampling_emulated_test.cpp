@@ -33,8 +33,7 @@ TEST_F(SamplingEmulatedTest, StatisticsAreThoseOfTheCpu) {
     if (trial == 5) rows.logits[0][1][0].fill_(std::numeric_limits<float>::quiet_NaN());
     if (trial == 9) rows.logits[0][0].fill_(-std::numeric_limits<float>::infinity());
     const at::Tensor expected = rows.filtered().statistics;
-    GuideAndFilterArgs args = guide_and_filter_args(
-        rows.logits, {rows.guidance, rows.temperature, rows.top_k, rows.top_p, rows.order});
+    GuideAndFilterArgs args = guide_and_filter_args(rows.logits, rows.filtering());
     const at::Tensor got = filter_statistics(args, rows.logits);
     const int64_t blocks = args.images * args.logits.rows, floats = 2 * args.logits.vocabulary;
     at::Tensor scratch = at::empty({blocks * floats}, at::kFloat);

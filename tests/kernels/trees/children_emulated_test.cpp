@@ -102,12 +102,10 @@ TEST_F(ChildrenEmulatedTest, DraftedChildrenAreFilteredAndSampled) {
     if (trial == 7) rows.logits[0][1][0].fill_(std::numeric_limits<float>::quiet_NaN());
     if (trial == 13) rows.logits[0][0].fill_(-std::numeric_limits<float>::infinity());
     const at::Tensor seeds = integers({2}, [](int64_t i) { return 40 + i; });
-    GuideAndFilterArgs filter = guide_and_filter_args(
-        rows.logits, {rows.guidance, rows.temperature, rows.top_k, rows.top_p, rows.order});
+    GuideAndFilterArgs filter = guide_and_filter_args(rows.logits, rows.filtering());
     const ops::Distributions filtered(rows.logits, filter_statistics(filter, rows.logits));
     const ops::ChildSampling samples{seeds, seeds, seeds, 1 + trial % 12, trial % 6 != 5};
-    const auto [distributions, tokens] = ops::draft_children(
-        rows.logits, {rows.guidance, rows.temperature, rows.top_k, rows.top_p, rows.order}, samples);
+    const auto [distributions, tokens] = ops::draft_children(rows.logits, rows.filtering(), samples);
     const auto expect_alike = [&, &rows_of_cpu = distributions, &tokens_of_cpu = tokens](Drafts& drafts) {
       const auto [got, statistics] = drafts.results();
       EXPECT_TRUE(got.equal(tokens_of_cpu.flatten(0, 1))) << got << tokens_of_cpu;

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from models.export.messages import ExportError
-from models.export.names import WEIGHTS, unwrap
+from models.export.names import WEIGHTS, Wish, unwrap
 from models.export.simplear.weights import read_folder as read_simplear
 
 State = dict[str, Tensor]
@@ -96,7 +96,7 @@ def test_averaged_weights_beside_raw_ones(files: Files, form: str, tmp_path: Pat
         unwrap(content, tmp_path / "x.pt", anchors)
     assert error.value.exit_code == 2
     for wish, expected in (("ema", averaged), ("model", raw)):
-        token = WEIGHTS.set(wish)
+        token = WEIGHTS.set(Wish(wish) if wish else None)
         try:
             state = unwrap(content, tmp_path / "x.pt", anchors)
         finally:
@@ -140,7 +140,7 @@ def test_several_models_are_chosen_by_name(
             unwrap(both, path, anchors)
         assert error.value.exit_code == 2
     for wish, expected in ((first, one), ("student", other), ("nobody", one)):
-        token = WEIGHTS.set(wish)
+        token = WEIGHTS.set(Wish(wish) if wish else None)
         try:
             if wish == "nobody" and content is not beside_usual:
                 with pytest.raises(ExportError, match="has several models: "):
@@ -185,7 +185,7 @@ def test_heads_belong_to_their_model(tmp_path: Path) -> None:
     averaged = {f"ema.{name}": tensor + 1 for name, tensor in state.items()}
     save_file({**state, **averaged}, folder / "model.safetensors")
     for wish, added in (("model", 0), ("ema", 1)):
-        token = WEIGHTS.set(wish)
+        token = WEIGHTS.set(Wish(wish) if wish else None)
         try:
             weights = read_simplear(folder)
         finally:
@@ -196,7 +196,7 @@ def test_heads_belong_to_their_model(tmp_path: Path) -> None:
         {**state, **{n: t for n, t in averaged.items() if "lm_head" not in n}},
         folder / "model.safetensors",
     )
-    token = WEIGHTS.set("ema")
+    token = WEIGHTS.set(Wish("ema"))
     try:
         with pytest.raises(ExportError, match="missing keys: lm_head.weight"):
             read_simplear(folder)
