@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <unordered_set>
 #include <utility>
@@ -205,6 +206,13 @@ double JsonReader::number(const std::string& key) {
   const Json& found = value(key);
   if (!found.is_number() || !std::isfinite(found.get<double>())) reject(key, "a number");
   return found.get<double>();
+}
+
+float JsonReader::fp32(const std::string& key) {
+  const double found = number(key);
+  constexpr float most = std::numeric_limits<float>::max();
+  if (std::abs(found) > most) reject(key, "a number of at most 3.4e38, the most of fp32");
+  return static_cast<float>(found);
 }
 
 bool JsonReader::boolean(const std::string& key) {

@@ -47,6 +47,7 @@ class JsonReader {
                        std::int64_t most = std::numeric_limits<std::int64_t>::max());
   std::uint64_t unsigned_integer(const std::string& key);
   double number(const std::string& key);  // finite
+  float fp32(const std::string& key);     // finite in fp32
   bool boolean(const std::string& key);
   std::vector<std::string> texts(const std::string& key);
   std::vector<std::int64_t> integers(const std::string& key);

@@ -8,7 +8,6 @@
 #include "base/base64.h"
 #include "base/suggestion.h"
 #include "draft/options/options.h"
-#include "image/pixels.h"
 #include "pipeline/metadata/request_fields.h"
 #include "tree/tree.h"
 
@@ -70,9 +69,9 @@ void drop_empty_texts(Json& object, const std::vector<std::string>& keys) {
   }
 }
 
-std::string read_base64_image(const Json& value, const char* key) {
+std::string read_base64(const Json& value, const char* key, const std::string& expected) {
   const auto refuse = [&] {
-    throw Error(ExitCode::input, std::string(key) + ": expected " + a_readable("file") + " in base64");
+    throw Error(ExitCode::input, std::string(key) + ": expected " + expected + " in base64");
   };
   if (!value.is_string()) refuse();
   std::string text = value.get<std::string>();

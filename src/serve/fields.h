@@ -31,8 +31,8 @@ void read_number_forms(Json& object, std::initializer_list<const char*> keys);
 // Drops fields that are "".
 void drop_empty_texts(Json& object, const std::vector<std::string>& keys);
 
-// An image file in base64, also as a data URL or in lines. Throws Error.
-std::string read_base64_image(const Json& value, const char* key);
+// A file in base64, also as a data URL or in lines. `expected` names it in messages. Throws Error.
+std::string read_base64(const Json& value, const char* key, const std::string& expected);
 
 // "; did you mean X?" where a field's name is a slip of a known one: a mistake, or two in a longer name.
 std::string slip_of(const std::string& key, const std::vector<std::string>& known);

@@ -10,10 +10,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/lines.h"
 #include "base/utf8.h"
 #include "image/formats.h"
 #include "pipeline/metadata/request_fields.h"
 #include "serve/fields.h"
+#include "serve/http/request.h"
 #include "serve/openapi.h"
 
 namespace lamplighter {
@@ -40,7 +42,7 @@ const std::set<std::string> kForeign{"cfg_rescale",
 
 // The bytes of the sign between two sides at the front of a text: x, or what clients of other servers write.
 std::size_t sign_bytes(std::string_view text, bool strict) {
-  for (const std::string_view sign : {"x", "X", "*", "\u00d7"}) {
+  for (const std::string_view sign : {"x", "*", "\u00d7"}) {
     if (text.substr(0, sign.size()) == sign) return sign.size();
     if (strict) break;
   }
@@ -64,12 +66,22 @@ std::optional<TwoNumbers> read_two(std::string_view text,
   return numbers;
 }
 
+// Without blanks, in lower case.
+std::string plain_size(std::string_view given) {
+  std::string size = lower_case(given);
+  size.erase(
+      std::remove_if(size.begin(), size.end(),
+                     [](char c) { return std::string_view(kBlanks).find(c) != std::string_view::npos; }),
+      size.end());
+  return size;
+}
+
 // What other servers take besides: "2K", a square of 2048 pixels a side; "16:9", this shape with about as
 // many pixels as 1024x1024.
 std::optional<TwoNumbers> read_loose_size(std::string_view size) {
   constexpr int kilo = 1024;
   for (const int times : {1, 2, 4}) {
-    if (size == std::to_string(times) + "K") return TwoNumbers{times * kilo, times * kilo};
+    if (size == std::to_string(times) + "k") return TwoNumbers{times * kilo, times * kilo};
   }
   auto shape = read_two(size, [](std::string_view text) { return text.substr(0, 1) == ":" ? 1U : 0U; });
   if (!shape || shape->first > kilo || shape->second > kilo) return std::nullopt;
@@ -81,7 +93,7 @@ std::optional<TwoNumbers> read_loose_size(std::string_view size) {
 void read_size(JsonReader& reader, const RequestRules& rules, ImagesWanted& wanted) {
   Request& request = wanted.request;
   if (!reader.has("size")) return;
-  const std::string size = reader.text("size");
+  const std::string size = rules.strict ? reader.text("size") : plain_size(reader.text("size"));
   if (size == "auto") return;
   if (reader.has("width") || reader.has("height")) {
     if (rules.strict) reader.fail("got size and width or height, expected one of them");

@@ -187,8 +187,8 @@ ImagesWanted parse_img2img(const Json& body, const RequestRules& rules) {
     if (!reader.has("init_images") || !own["init_images"].is_array() || own["init_images"].size() != 1)
       reader.fail("init_images: expected a list of one image file in base64");
     EditWanted edit;
-    edit.image = read_base64_image(own["init_images"][0], "init_images");
-    if (reader.has("mask")) edit.mask = read_base64_image(own["mask"], "mask");
+    edit.image = read_base64(own["init_images"][0], "init_images", a_readable("file"));
+    if (reader.has("mask")) edit.mask = read_base64(own["mask"], "mask", a_readable("file"));
     const bool is_inverted =
         reader.has("inpainting_mask_invert") && reader.integer("inpainting_mask_invert", 0, 1) == 1;
     edit.form = is_inverted ? MaskForm::black : MaskForm::white;

@@ -163,8 +163,14 @@ TEST(ServeParseTest, SidesMayHaveOtherSignsBetweenThem) {
     EXPECT_EQ(parse(body).request.height, 256) << sign;
     EXPECT_THROW(parse_generations(body, strict), HttpError) << sign;
   }
-  for (const char* size : {"512", "512 x 256", "512xx256", "512**256", "16:", ":9", "16:0", "-1:1", "16:9:1",
-                           "2000:1", "3K", "2k", "99999999999:1"})
+  for (const char* size : {" 512x256 ", "512 x 256", "512\\tX 256"}) {
+    const std::string body = std::string(R"({"prompt": "a", "size": ")") + size + "\"}";
+    EXPECT_EQ(parse(body).request.height, 256) << size;
+    EXPECT_THROW(parse_generations(body, strict), HttpError) << size;
+  }
+  EXPECT_EQ(parse(R"({"prompt": "a", "size": "AUTO"})").request.width, 0);
+  for (const char* size : {"512", "512xx256", "512**256", "16:", ":9", "16:0", "-1:1", "16:9:1", "2000:1",
+                           "3K", " ", "99999999999:1"})
     EXPECT_NE(refusal(std::string(R"({"prompt": "a", "size": ")") + size + "\"}").find("size"),
               std::string::npos);
 }
@@ -179,7 +185,7 @@ TEST(ServeParseTest, SizesMayBeShapesOrThousandsOfPixels) {
     return std::pair{request.width, request.height};
   };
   EXPECT_EQ(sides_of("1K"), std::pair(1024, 1024));
-  EXPECT_EQ(sides_of("2K"), std::pair(2048, 2048));
+  EXPECT_EQ(sides_of("2k"), std::pair(2048, 2048));
   EXPECT_EQ(sides_of("4K"), std::pair(4096, 4096));
   EXPECT_EQ(sides_of("1:1"), std::pair(1024, 1024));
   EXPECT_EQ(sides_of("16:9"), std::pair(1360, 765));

@@ -20,6 +20,7 @@
 #include "base/suggestion.h"
 #include "draft/registry.h"
 #include "lamplighter/error.h"
+#include "serve/http/origin.h"
 #include "serve/service.h"
 #include "tools/commands/commands.h"
 #include "tools/flags.h"
@@ -58,6 +59,7 @@ struct ServeFlags {
   void check() const;
   ApiKey api_key() const;
   void read_words();
+  void read_origins();
 };
 
 void ServeFlags::add(CLI::App& command) {
@@ -189,6 +191,22 @@ ApiKey ServeFlags::api_key() const {
   return found;
 }
 
+// Browsers send hosts and origins in one form each: others would never match.
+void ServeFlags::read_origins() {
+  for (const std::string& host : http.hosts) {
+    if (host != "*" && !is_host(host))
+      throw Error(ExitCode::usage,
+                  "--allow-host: got " + quote(host) + ", expected a name, such as lamp.example, or *");
+  }
+  if (http.cors.empty() || http.cors == "*") return;
+  const std::string origin = origin_of(http.cors);
+  if (origin.empty())
+    throw Error(ExitCode::usage,
+                "--cors: got " + quote(http.cors) +
+                    ", expected the front of an address, such as https://page.example, or *");
+  http.cors = origin;
+}
+
 // Flags whose words have a meaning of their own.
 void ServeFlags::read_words() {
   const auto when = std::find(kGuidance.begin(), kGuidance.end(), guidance);
@@ -235,6 +253,7 @@ void wait(Service& service, Http& http, const std::string& address, Terminal& te
 void serve(ServeFlags flags) {
   flags.check();
   flags.read_words();
+  flags.read_origins();
   Terminal terminal(flags.logging);
   flags.service.queue = static_cast<std::size_t>(flags.queue);
   flags.service.url_lifetime = std::chrono::seconds(flags.url_seconds);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "base/lines.h"
 #include "batch/failure.h"
 #include "lamplighter/error.h"
 #include "pipeline/caption_notes.h"
@@ -25,6 +26,10 @@ void require_type(const HttpRequest& request, const std::string& expected) {
 
 ErrorForm form_of(const std::string& path) {
   return path.rfind("/sdapi/", 0) == 0 ? webui_error : openai_error;
+}
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
 std::vector<std::string> own_hosts(const HttpOptions& options) {
@@ -106,9 +111,27 @@ std::string Routes::methods_of(const std::string& path) const {
   return methods;
 }
 
+// The path that a request wanted whose client was given an address without its end (/v1), or with it twice,
+// or with a slash behind it; empty: none.
+std::string Routes::meant(const std::string& asked) const {
+  const std::string end = "/" + std::string(trimmed(asked, "/"));
+  std::string found;
+  for (const Route& route : routes_) {
+    const std::string& path = route.path;
+    if (path != "/" && path.back() != '*' && (ends_with(path, end) || ends_with(end, path)) &&
+        path.size() > found.size())
+      found = path;
+  }
+  return found;
+}
+
 void Routes::refuse_path(const HttpRequest& request) const {
   const std::string methods = methods_of(request.path);
-  if (methods.empty()) throw HttpError(404, "not_found", "there is no such path");
+  if (methods.empty()) {
+    const std::string path = meant(request.path);
+    throw HttpError(404, "not_found",
+                    "there is no such path" + (path.empty() ? "" : "; did you mean " + path + "?"));
+  }
   throw HttpError(405, "method_not_allowed", "got another method, expected " + methods);
 }
 

@@ -65,6 +65,7 @@ class Routes : public HttpHandler {
   void post(const std::string& path, Body body, Handler handler);
   const Route* find(const HttpRequest& request) const;
   std::string methods_of(const std::string& path) const;  // "GET, HEAD"; empty where there is no such path
+  std::string meant(const std::string& asked) const;
   [[noreturn]] void refuse_path(const HttpRequest& request) const;
   void fail(HttpResponse& response, const HttpError& error, const std::string& path) const;
   void check_head(const Route& route, const HttpRequest& head) const;

@@ -203,8 +203,9 @@ void Routes::progress(const HttpRequest& asked, HttpResponse& response) {
 void Routes::png_info(const HttpRequest& asked, HttpResponse& response) {
   const std::lock_guard lock(decoding_);
   const Json body = parse_body(asked.body);
-  const std::string bytes = with_http_errors(
-      [&] { return read_base64_image(body.is_object() ? body.value("image", Json()) : Json(), "image"); });
+  const std::string bytes = with_http_errors([&] {
+    return read_base64(body.is_object() ? body.value("image", Json()) : Json(), "image", "a PNG file");
+  });
   if (bytes.rfind(kPngSignature, 0) != 0)
     throw HttpError(400, "invalid_value", "image: expected a PNG file in base64");
   std::string info;

@@ -95,10 +95,10 @@ GuidanceSchedule read_schedule(JsonReader reader) {
 
 void read_sampling(JsonReader reader, Manifest& manifest) {
   SamplingOptions& sampling = manifest.sampling;
-  if (reader.has("cfg_scale")) sampling.cfg_scale = static_cast<float>(reader.number("cfg_scale"));
-  if (reader.has("temperature")) sampling.temperature = static_cast<float>(reader.number("temperature"));
+  if (reader.has("cfg_scale")) sampling.cfg_scale = reader.fp32("cfg_scale");
+  if (reader.has("temperature")) sampling.temperature = reader.fp32("temperature");
   if (reader.has("top_k")) sampling.top_k = reader.integer("top_k", 0);
-  if (reader.has("top_p")) sampling.top_p = static_cast<float>(reader.number("top_p"));
+  if (reader.has("top_p")) sampling.top_p = reader.fp32("top_p");
   if (reader.has("order")) manifest.sampling_order = reader.choice("order", {"ar", "eagle"});
   if (reader.has("schedule")) manifest.schedule = read_schedule(reader.object("schedule"));
   if (!is_factor(sampling.cfg_scale)) reader.reject("cfg_scale", "a number of 0 to 1000000");

@@ -81,7 +81,7 @@ void read(std::optional<std::int64_t>& value, const MethodOption& option, JsonRe
                          std::isinf(most) ? kMost : static_cast<std::int64_t>(most));
 }
 void read(std::optional<float>& value, const MethodOption& option, JsonReader& reader) {
-  value = static_cast<float>(reader.number(option.key));
+  value = reader.fp32(option.key);
 }
 void read(std::vector<float>& list, const MethodOption& option, JsonReader& reader) {
   const Json& json = reader.value(option.key);

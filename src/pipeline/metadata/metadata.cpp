@@ -192,11 +192,11 @@ Recorded parse_image(const Json& image, const std::string& where) {
   request.seed = reader.unsigned_integer("seed");
   request.width = static_cast<int>(reader.integer("width", 1, kMaxSide));
   request.height = static_cast<int>(reader.integer("height", 1, kMaxSide));
-  request.cfg_scale = static_cast<float>(reader.number("cfg_scale"));
+  request.cfg_scale = reader.fp32("cfg_scale");
   request.cfg_interval = reader.integer("cfg_interval");
-  request.temperature = static_cast<float>(reader.number("temperature"));
+  request.temperature = reader.fp32("temperature");
   request.top_k = reader.integer("top_k");
-  request.top_p = static_cast<float>(reader.number("top_p"));
+  request.top_p = reader.fp32("top_p");
   return {request,
           read_method(reader),
           reader.text("model"),

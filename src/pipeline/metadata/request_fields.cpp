@@ -32,7 +32,7 @@ void check_prompt(const std::string& prompt, const std::string& where) {
 std::optional<std::uint64_t> read_request_fields(JsonReader& record, Request& request,
                                                  const std::string& prompt_key) {
   const auto side = [&](const char* key) { return static_cast<int>(record.integer(key, 1, 1 << 20)); };
-  const auto number = [&](const char* key) { return static_cast<float>(record.number(key)); };
+  const auto number = [&](const char* key) { return record.fp32(key); };
   std::optional<std::uint64_t> seed;
   if (record.has(prompt_key)) request.prompt = record.text(prompt_key);
   if (record.has("negative_prompt")) request.negative_prompt = record.text("negative_prompt");

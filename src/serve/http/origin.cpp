@@ -21,12 +21,42 @@ std::string host_name(std::string_view host) {
   return name;
 }
 
+bool is_host(std::string_view name) {
+  return is_authority(name) && !host_name(name).empty();
+}
+
+std::string origin_of(std::string_view address) {
+  std::string origin = lower_case(address);
+  if (origin == "null") return origin;
+  if (!origin.empty() && origin.back() == '/') origin.pop_back();
+  const std::size_t end = origin.find("://");
+  if (end == std::string::npos) return "";
+  const std::string scheme = origin.substr(0, end), host = origin.substr(end + 3);
+  if (scheme.empty() ||
+      scheme.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+-.") != std::string::npos ||
+      !is_host(host))
+    return "";
+  const std::string usual = scheme == "http" ? ":80" : scheme == "https" ? ":443" : ":";
+  const std::size_t front = host.size() - std::min(host.size(), usual.size());
+  return host.substr(front) == usual ? scheme + "://" + host.substr(0, front) : origin;
+}
+
 bool is_address(const std::string& name) {
   std::array<unsigned char, sizeof(in6_addr)> bytes{};
   const std::string numbers = name.substr(0, name.find('%'));  // the zone of a local address
   return ::inet_pton(AF_INET, name.c_str(), bytes.data()) == 1 ||
          ::inet_pton(AF_INET6, numbers.c_str(), bytes.data()) == 1;
 }
+
+namespace {
+
+// Some browsers send forms of other sites without an Origin, and say so in another header.
+bool is_foreign_form(const HttpRequest& request) {
+  const std::string* site = request.header("sec-fetch-site");
+  return request.method == "POST" && site != nullptr && *site == "cross-site";
+}
+
+}  // namespace
 
 RequestOrigin::RequestOrigin(std::vector<std::string> hosts, std::string cors)
     : hosts_(std::move(hosts)), cors_(std::move(cors)) {
@@ -52,8 +82,10 @@ void RequestOrigin::check(const HttpRequest& request) const {
                     "name of --host or --allow-host");
   }
   const std::string* origin = request.header("origin");
-  if (origin == nullptr || cors_ == "*" || (!cors_.empty() && *origin == cors_)) return;
-  if (host != nullptr && (*origin == "http://" + *host || *origin == "https://" + *host)) return;
+  if (cors_ == "*" || (origin == nullptr && !is_foreign_form(request))) return;
+  if (origin != nullptr && !cors_.empty() && *origin == cors_) return;
+  if (origin != nullptr && host != nullptr && (*origin == "http://" + *host || *origin == "https://" + *host))
+    return;
   throw HttpError(403, "foreign_origin",
                   "origin: got a page of another site, expected this server's own or the one of --cors");
 }

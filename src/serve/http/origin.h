@@ -29,6 +29,11 @@ class RequestOrigin {
 
 // Without the port, and without the brackets of an IPv6 address; in lower case.
 std::string host_name(std::string_view host);
+// Whether a request's Host can be this name, which a person gave.
+bool is_host(std::string_view name);
+// What browsers send as the origin of pages at this address: lower case, no usual port, no slash at the end;
+// "null" of pages without an address. Empty where pages of no address send the text.
+std::string origin_of(std::string_view address);
 // Whether a name is an IPv4 or IPv6 address.
 bool is_address(const std::string& name);
 

@@ -63,7 +63,7 @@ export function showSize() {
 }
 function seed() {
   const text = byId('seed').value.trim();
-  if (!text) return String(crypto.getRandomValues(new Uint32Array(1))[0]);
+  if (!text || text === '-1') return String(crypto.getRandomValues(new Uint32Array(1))[0]);
   if (!/^\d+$/.test(text) || BigInt(text) > MOST_SEED) throw new Error(`the seed is ${text}, expected a whole number up to ${MOST_SEED}`);
   return text;
 }

@@ -73,6 +73,27 @@ HUGE = "9" * 20
         (("serve", "--deadline", "nan"), "--deadline: got nan, expected 0.001 or more"),
         (("serve", "--deadline", "inf"), "--deadline: got inf, expected at most 1000000000"),
         (("serve", "--url-lifetime", HUGE[:18]), "expected at most 1000000000"),
+        *(
+            (("serve", "--allow-host", host), f"--allow-host: got '{host}', expected a name")
+            for host in (
+                "http://lamp.example",
+                "*.lamp.example",
+                "lamp.example/",
+                "",
+                ":80",
+                "lämp",
+            )
+        ),
+        *(
+            (("serve", "--cors", origin), f"--cors: got '{origin}', expected the front of an addr")
+            for origin in (
+                "page.example",
+                "https://page.example/app",
+                "https://",
+                "://page",
+                "http://*",
+            )
+        ),
         (("serve", "--host", "nope.invalid"), "--host: got 'nope.invalid', expected a name or an"),
         (("serve", "--model", ""), "--model: got an empty name, expected a folder"),
         ((*GENERATE, "--method", "magic"), "pjd, cspd or auto"),

@@ -71,7 +71,7 @@ def test_what_is_no_host_is_refused(open_server: Server, host: str) -> None:
 
 
 def test_other_names_and_pages_when_they_are_allowed(start: Start) -> None:
-    server = start("-t", 1, "--allow-host", "lamp.example", "--cors", "https://page.example")
+    server = start("-t", 1, "--allow-host", "lamp.example", "--cors", "HTTPS://page.example:443/")
     assert server.get("/health", Host="lamp.example:80").status == 200
     assert server.get("/health", Host="evil.example").status == 403
     answer = server.post(
@@ -101,6 +101,9 @@ def test_pages_of_others_are_not_answered(open_server: Server, origin: str) -> N
         assert error_of(answer, 403)["code"] == "foreign_origin"
         assert "Access-Control-Allow-Origin" not in answer.headers
     own = f"http://{open_server.host}:{open_server.port}"
+    form = {"Sec-Fetch-Site": "cross-site"}  # without an Origin
+    assert error_of(open_server.post(GENERATIONS, {"prompt": PROMPT}, **form), 403)
+    assert open_server.get("/v1/models", **form).status == 200  # a link to it
     assert open_server.get("/v1/models", Origin=own).status == 200
 
 

@@ -30,6 +30,20 @@ from tests.e2e.support import SIDE, Cli, pixels
 
 
 @pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("/images/generations", "/v1/images/generations"),
+        ("/v1/v1/models", "/v1/models"),
+        ("/v1/models/", "/v1/models"),
+        ("//txt2img", "/sdapi/v1/txt2img"),
+    ],
+)
+def test_a_wrong_base_address_gets_a_hint(server: Server, asked: str, meant: str) -> None:
+    assert f"did you mean {meant}?" in error_of(server.get(asked), 404)["message"]
+    assert "did you mean" not in error_of(server.get("/v1/nothing"), 404)["message"]
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b"",
@@ -54,6 +68,7 @@ from tests.e2e.support import SIDE, Cli, pixels
         {"prompt": "a", "seed": 1.5},
         {"prompt": "a", "temperature": 1e999},
         {"prompt": "a", "cfg_scale": 3e38},
+        {"prompt": "a", "cfg_scale": 1e308},
         {"prompt": "a", "cfg_scale": -1},
         {"prompt": "a", "seed": -2},
         {"prompt": "a", "top_p": 0},
