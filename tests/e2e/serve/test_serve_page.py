@@ -136,6 +136,17 @@ def test_several_images_at_once(browser: Browser, server: Server) -> None:
     assert [file_of(browser, i) for i in range(3)] == expected
 
 
+def test_a_seed_of_minus_one_is_random(browser: Browser, server: Server) -> None:
+    visit(browser, server)
+    fill(browser, "#prompt", PROMPT)
+    fill(browser, "#seed", "-1")
+    generate(browser)
+    assert words(browser, "#message").startswith("done in ")
+    fill(browser, "#seed", "-2")
+    browser.click("#generate")
+    browser.wait("document.querySelector('#message').textContent.includes('the seed is -2')")
+
+
 def test_history_survives_and_restores_the_form(browser: Browser, server: Server) -> None:
     visit(browser, server)
     for seed, method, prompt in (("1", "sjd", "a tent"), ("18446744073709551615", "ar", PROMPT)):
