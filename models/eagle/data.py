@@ -50,6 +50,7 @@ from .features import (
     load_target,
     next_ids,
     prompt_ids,
+    require_layers,
     run_program,
     target_features,
     with_row_ends,
@@ -254,6 +255,7 @@ def make_data(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     # Errors in time: the captions are written before the bundle is loaded.
     manifest = read_manifest(options.bundle)
+    require_layers(manifest, options.layers)
     images: list[CaptionedImage] = []
     if options.image_folder:
         require_encoder(options.bundle, manifest)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,21 @@ class TargetModel:
 def images_at_once(most: int, numbers: int) -> int:
     """How many images, at most `most`, a pass takes that holds `numbers` numbers of each."""
     return max(1, min(most, PASS_NUMBERS // numbers))
+
+
+def require_layers(manifest: Mapping[str, Any], layers: Sequence[int]) -> None:
+    """ExportError: the bundle's target has other layers, or does not tell what they get."""
+    if not layers or "cache" not in manifest:
+        return
+    count = manifest["cache"]["layers"]
+    if list(layers) != sorted({number for number in layers if 0 <= number < count}):
+        got = " ".join(map(str, layers))
+        known = f"0 to {count - 1}, each once, in ascending order" if count > 1 else "0 alone"
+        raise ExportError(f"--layers: got {got}, the target has layers {known}", 2)
+    if "forward_features" not in manifest["modules"]["target"].get("methods", ()):
+        raise ExportError(
+            "--layers: the target has no forward_features, which tells what layers get; export it again"
+        )
 
 
 def load_target(bundle: Path, size: str | None = None) -> TargetModel:

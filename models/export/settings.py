@@ -11,6 +11,8 @@ from .common import parse_sizes
 from .config_file import Section
 
 MOST_TEXT = 1 << 16  # ids of a prompt
+MOST_FACTOR = 1e6  # as in src/bundle/manifest/generation.cpp
+SCHEDULES = ("constant", "linear", "decay")
 
 
 @dataclass
@@ -29,8 +31,59 @@ def read_settings(path: Path | None, published: Settings) -> Settings:
     return Settings(
         read_sizes(given) or published.sizes,
         given.integer("text_length", published.text_length, most=MOST_TEXT),
-        dict(given.section("sampling").values if "sampling" in given else published.sampling),
+        read_sampling(given) if "sampling" in given else dict(published.sampling),
     )
+
+
+def read_sampling(given: Section) -> dict[str, Any]:
+    """The manifest's entries of a key `sampling`; null stands for the family's own value."""
+    if "sampling" not in given:
+        return {}
+    return checked_sampling(given.section("sampling"))
+
+
+def checked_sampling(given: Section) -> dict[str, Any]:
+    """ExportError: a value is none that the engine takes."""
+    given.known(["cfg_scale", "temperature", "top_k", "top_p", "order", "schedule"])
+    for name in ("cfg_scale", "temperature"):
+        check_number(given, name, 0, MOST_FACTOR)
+    given.integer("top_k", 0, least=0)
+    check_number(given, "top_p", 0, 1, above=True)
+    check_choice(given, "order", ("ar", "eagle"))
+    if "schedule" in given:
+        check_schedule(given.section("schedule"))
+    return {name: value for name, value in given.values.items() if value is not None}
+
+
+def check_schedule(given: Section) -> None:
+    if "kind" not in given:
+        raise given.error("kind", f"one of {', '.join(SCHEDULES)}")
+    check_choice(given, "kind", SCHEDULES)
+    if given.values["kind"] != "decay":
+        given.known(["kind"])
+        return
+    given.known(["kind", "floor", "share", "raise"])
+    if "floor" not in given:
+        raise given.error("floor", f"a number from 1 to {MOST_FACTOR:g}")
+    check_number(given, "floor", 1, MOST_FACTOR)
+    check_number(given, "share", 0, MOST_FACTOR, above=True)
+    given.flag("raise", False)
+
+
+def check_choice(given: Section, name: str, choices: tuple[str, ...]) -> None:
+    if name in given and given.values[name] not in choices:
+        raise given.error(name, f"one of {', '.join(choices)}")
+
+
+def check_number(given: Section, name: str, least: float, most: float, above: bool = False) -> None:
+    """above: `least` itself is none."""
+    value = given.values.get(name)
+    if value is None:
+        return
+    fits = type(value) in (int, float) and least <= value <= most
+    if not fits or (above and value == least):
+        bounds = f"above {least:g}, at most {most:g}" if above else f"from {least:g} to {most:g}"
+        raise given.error(name, f"a number {bounds}")
 
 
 def read_sizes(given: Section) -> list[tuple[int, int]] | None:

@@ -5,13 +5,15 @@ The rules:
   transformers; what else lies there is named.
 - Of shards all that the index lists have to be there, and each tensor in the one that the index names.
   A tensor in two shards is refused unless both are equal: parts of two downloads are mixed.
+- A tensor that no shard has is missing only where the model needs it; one that the index does not list is read
+  as in transformers. Both are named.
 - Shards lie beside the index or in folders below it; of other paths the file's name counts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path, PurePosixPath
 
 import torch
@@ -79,7 +81,16 @@ def read_shards(index: Path) -> State:
                 f"{folder}: {key} is in {origin[key]}, {index.name} lists it in {name}; is the index "
                 "of another download?"
             )
+    tell_others(index, listing.keys() - state.keys(), state.keys() - listing.keys())
     return state
+
+
+def tell_others(index: Path, absent: Set[str], unlisted: Set[str]) -> None:
+    """Names what only the index has, and what only shards have."""
+    if absent:
+        note(f"{index}: lists {listed(sorted(absent))}, which no shard has")
+    if unlisted:
+        note(f"{index}: does not list {listed(sorted(unlisted))} of the shards, which are read")
 
 
 def same(one: Tensor, other: Tensor) -> bool:

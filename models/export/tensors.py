@@ -61,13 +61,22 @@ def check_form(name: str, tensor: Tensor, where: str) -> None:
 def usable(name: str, tensor: Tensor, where: str) -> Tensor:
     """The tensor as weights are read, fp64 in fp32. ExportError: it cannot be exported."""
     check_form(name, tensor, where)
-    if tensor.dtype == torch.float64:
-        tensor = tensor.float()
+    read = tensor.float() if tensor.dtype == torch.float64 else tensor
     # Archives hold memory as it is: of views that negate or stride, a copy.
-    tensor = tensor.detach().resolve_neg().contiguous()
-    if tensor.numel() and not all(bound.isfinite() for bound in torch.aminmax(tensor)):
-        raise ExportError(f"{where}: {name} has values that are NaN or infinite")
-    return tensor
+    read = read.detach().resolve_neg().contiguous()
+    if is_finite(read):
+        return read
+    if is_finite(tensor):
+        largest = torch.finfo(torch.float32).max
+        raise ExportError(
+            f"{where}: {name} is fp64 with values beyond {largest:.4g}, the largest of fp32, in which "
+            "weights are read"
+        )
+    raise ExportError(f"{where}: {name} has values that are NaN or infinite")
+
+
+def is_finite(tensor: Tensor) -> bool:
+    return not tensor.numel() or all(bool(bound.isfinite()) for bound in torch.aminmax(tensor))
 
 
 def widest(tensors: Iterable[Tensor]) -> torch.dtype:

@@ -82,8 +82,9 @@ class Matcher {
   void check_name(const Record& wanted) {
     if (!names_.insert(wanted.file).second) {
       throw Error(ExitCode::usage,
-                  "name: " + wanted.file +
-                      " is an image of another seed, expected a pattern with {index} and {seed}");
+                  "name: " + wanted.file + " is an image of another seed, expected " +
+                      (plan_.names_seeds ? "another seed, or another folder"
+                                         : "a pattern with {index} and {seed}"));
     }
   }
 

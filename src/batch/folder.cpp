@@ -40,14 +40,24 @@ std::vector<Difference> differences(const Json& older_whole, const Json& newer_w
   return all;
 }
 
-// Whether a difference only adds images. Captions are compared with the records of the folder.
-bool adds_images(const Difference& difference, bool captions_extend) {
+// Whether a difference only adds images. Captions are compared with the records of the folder. Every seed has
+// its own number of captions and images per caption.
+bool adds_images(const Difference& difference, bool captions_extend, bool same_seed) {
   const Json &before = difference.before, &now = difference.now;
   if (difference.key == "seed" || difference.key == "images") return true;
   if (difference.key == "captions_sha256") return captions_extend;
   if (difference.key == "limit")
-    return captions_extend && !before.is_null() && (now.is_null() || now > before);
-  return difference.key == "repeats" && now > before;
+    return captions_extend && (!same_seed || (!before.is_null() && (now.is_null() || now > before)));
+  return difference.key == "repeats" && (!same_seed || now > before);
+}
+
+bool all_add_images(const std::vector<Difference>& differences, bool captions_extend, bool same_seed) {
+  return std::all_of(differences.begin(), differences.end(),
+                     [&](const Difference& each) { return adds_images(each, captions_extend, same_seed); });
+}
+
+Json seed_of(const Json& configuration) {
+  return configuration.value("seed", Json());
 }
 
 bool is_manifest(const std::string& name) {
@@ -170,20 +180,16 @@ int RunFolder::find_configuration(const std::vector<Json>& known, const Json& co
                                   bool captions_extend) const {
   const int next = static_cast<int>(known.size());
   if (known.empty()) return next;
-  const auto of_seed = [&](const Json& one) {
-    return one.value("seed", Json()) == configuration.value("seed", Json());
-  };
+  const auto of_seed = [&](const Json& one) { return seed_of(one) == seed_of(configuration); };
   const auto newest = std::find_if(known.rbegin(), known.rend(), of_seed);
   const std::vector<Difference> all = differences(known.back(), configuration);
   if (all.empty()) return next - 1;
   if (force) return next;
   // Beside images of other seeds, the run goes on with its own.
-  const bool only_adds = std::all_of(
-      all.begin(), all.end(), [&](const Difference& each) { return adds_images(each, captions_extend); });
+  const bool only_adds = all_add_images(all, captions_extend, of_seed(known.back()));
   const std::vector<Difference> own = newest == known.rend() ? all : differences(*newest, configuration);
   if (only_adds && own.empty()) return static_cast<int>(known.rend() - newest) - 1;
-  const bool own_adds = std::all_of(
-      own.begin(), own.end(), [&](const Difference& each) { return adds_images(each, captions_extend); });
+  const bool own_adds = all_add_images(own, captions_extend, newest != known.rend());
   if (only_adds && own_adds && captions_extend) return next;
   // Another seed that only adds images is no reason: its own last run differs.
   std::string keys;

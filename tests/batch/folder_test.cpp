@@ -115,6 +115,14 @@ TEST_F(Folder, ExtensionsNeedNoForce) {
   for (const Json& refused : {change("limit", 1), change("repeats", 1), change("top_k", 3)})
     message_of([&] { run.configure(refused, false, &plan); }, ExitCode::usage);
   EXPECT_EQ(planned_images(read_configurations(folder_)), 4U);  // of two seeds
+  // The other seed goes on with its own numbers, which are smaller.
+  EXPECT_EQ(run.configure(change("seed", 7), false, &plan), 4);
+  // A third one takes numbers of its own, which its next run may not lower.
+  Json third = change("seed", 9);
+  third["limit"] = 2;
+  EXPECT_EQ(run.configure(third, false, &plan), 6);
+  third["limit"] = 1;
+  message_of([&] { run.configure(third, false, &plan); }, ExitCode::usage);
   EXPECT_TRUE(has_other_seed(folder_, 7));
   EXPECT_FALSE(has_other_seed(folder_, 42));
 }

@@ -11,7 +11,7 @@ from ...chameleon.config import ChameleonConfig, TokenIds
 from ..checkpoint import ExportError
 from ..common import grid_entry, network_entries, sampling_entry
 from ..config_file import MOST, Section
-from ..settings import MOST_TEXT, read_sizes
+from ..settings import MOST_TEXT, read_sampling, read_sizes
 from ..tokenizer_file import added_pieces, bpe_pieces
 
 DOWNSAMPLE = 16  # of the published image tokenizer
@@ -85,8 +85,7 @@ def read_settings(path: Path | None) -> Settings:
             **{name: tokens.integer(name, least=least.get(name, 0)) for name in names}
         )
         require_distinct(tokens, settings.tokens)
-    if "sampling" in given:
-        settings.sampling = dict(given.section("sampling").values)
+    settings.sampling = read_sampling(given)
     for name, most in (("text_length", MOST_TEXT), ("max_positions", MOST["max_positions"])):
         if name in given:
             setattr(settings, name, given.integer(name, most=most))

@@ -17,7 +17,6 @@ from ..settings import Settings
 from ..tokenizer_file import added_pieces, all_pieces, check_embedded, image_codes, read_tags
 from .models import SHORTEST_TEXT, Model
 
-LICENCE = "Apache License 2.0"
 CODE = re.compile(r"<\|visual token ([0-9]{6})\|>")
 ROW_END = "<|extra_200|>"
 

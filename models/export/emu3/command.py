@@ -8,6 +8,7 @@ from typing import Any
 
 from ...bundle import Bundle
 from ...chameleon.vqgan import VQGAN
+from ...emu3.decoder import Emu3VQ
 from ...transformer.codes_target import CodesTarget
 from ...transformer.layer import layer_shape
 from ..checkpoint import ExportError
@@ -21,8 +22,8 @@ from ..common import (
 )
 from ..mapped_target import add_target
 from ..settings import read_settings
-from .bundle import LICENCE, Names, levels_note, read_names, target_entries
-from .models import EMU3, EMU35
+from .bundle import Names, levels_note, read_names, target_entries
+from .models import EMU3, EMU35, Model
 from .tokenizer import find_tokenizer
 from .vq import read_tokenizer, vq_parts
 from .weights import Folder, read_folder
@@ -52,7 +53,7 @@ def add_parser(families: Any) -> None:
         '"sizes" (["720x720"] by default, others of its area; of Emu3.5 its eight; for models '
         'other than the published ones any), "text_length", "sampling"',
     )
-    add_bundle_options(parser, LICENCE)
+    add_bundle_options(parser, "")  # the model's, which its files tell
 
 
 def run(options: argparse.Namespace) -> None:
@@ -63,9 +64,10 @@ def run(options: argparse.Namespace) -> None:
 def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     """Adds the parts that the command line names."""
     folder = read_folder(options.model) if options.model else None
-    model = EMU35 if folder and folder.weights.config.head_norms else EMU3
-    settings = read_settings(options.config, model.published)
     vq = read_tokenizer(options.vq) if options.vq else folder.vq if folder else None
+    model = model_of(folder, vq)
+    bundle.licence = bundle.licence or model.licence
+    settings = read_settings(options.config, model.published)
     if vq:
         bundle.entries["decoder"] = decoder_entry(
             vq.config.n_embed, vq.config.downsample, "truncate"
@@ -93,6 +95,13 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
         scratch,
         lambda positions, read, keep: CodesTarget(shape, config, *ids, positions, read, keep),
     )
+
+
+def model_of(folder: Folder | None, vq: VQGAN | None) -> Model:
+    """Emu3.5 has norms of heads, and an image tokenizer without kernels over time."""
+    if folder:
+        return EMU35 if folder.weights.config.head_norms else EMU3
+    return EMU3 if isinstance(vq, Emu3VQ) else EMU35
 
 
 def check_codes(

@@ -24,6 +24,7 @@ class Model:
     """One published model, and models of other sizes that share its form."""
 
     name: str
+    licence: str  # of the weights
     codes: int  # models of other codes say in --config what they were trained on
     downsample: int  # pixels a side of a code
     published: Settings
@@ -65,6 +66,7 @@ TAGS = {
 }
 EMU3 = Model(
     name="Emu3-Gen",
+    licence="Apache License 2.0",
     codes=32768,
     downsample=8,
     published=Settings([(720, 720)], 512),
@@ -82,6 +84,7 @@ EMU3 = Model(
 # Its network begins the image itself; here the prompt does, so that no text can stand in front of it.
 EMU35 = Model(
     name="Emu3.5",
+    licence="see the model card (code: Apache License 2.0)",
     codes=131072,
     downsample=16,
     published=Settings([(16 * columns, 16 * rows) for rows, columns in TRAINED_GRIDS], 1024),

@@ -14,6 +14,7 @@ from ..checkpoint import ExportError
 from ..common import ROLES, STORAGES, add_bundle_options, errors_of, origin, require_parts
 from ..config_file import Section
 from ..messages import note
+from ..settings import checked_sampling
 from .bundle import Parts, TokenizerFile, extra_ids_of, llamagen_bundle
 from .config import STAGES, Hints, split_config
 from .networks import load_gpt, load_t5, load_vq
@@ -61,15 +62,14 @@ def run(options: argparse.Namespace) -> None:
     files = require_parts(options, "gpt", "vq", "t5")
     no_file = Section({"gpt": {}}, "--config", exit_code=2)
     blocks = split_config(Section.read(options.config, 2) if options.config else no_file)
+    sampling = checked_sampling(blocks["sampling"])
     parts = Parts()
     out = options.out.resolve()
     with errors_of(options.out):
         out.parent.mkdir(parents=True, exist_ok=True)
         with temporary(out, "weights") as scratch:
             load_parts(parts, options, blocks, scratch)
-            bundle = llamagen_bundle(
-                parts, *origin(options, files), blocks["sampling"].values, dtypes
-            )
+            bundle = llamagen_bundle(parts, *origin(options, files), sampling, dtypes)
             bundle.write(options.out, options.overwrite)
     if options.t5 and parts.tokenizer is None:
         path = options.t5 / "spiece.model"

@@ -87,7 +87,14 @@ def heads_of(
             f"{where}: dim {dim} with {layers} layers is no published size; "
             "give n_head in --config FILE.json"
         )
-    rows = shape_of(state, "layers.0.attention.wqkv.weight", 2, where)[0]
+    name = "layers.0.attention.wqkv.weight"
+    rows, columns = shape_of(state, name, 2, where)
+    if columns != dim:
+        expected = f"[{columns}, {dim}], its transpose" if rows == dim else f"[rows, {dim}]"
+        raise ExportError(
+            f"{where}: {name} has shape {[rows, columns]}, expected {expected}: tok_embeddings.weight has "
+            f"{dim} columns"
+        )
     head_dim, rest = divmod(dim, heads)
     kv_heads, odd = divmod(rows - dim, 2 * max(head_dim, 1))
     if rest or odd or kv_heads < 1:

@@ -36,6 +36,7 @@ from ..common import (
 from ..config_file import Section
 from ..llamagen.networks import load_vq
 from ..messages import ExportError
+from ..settings import read_sampling
 from ..tensors import widest
 from .bundle import LICENCE
 from .detokenizer_weights import Detokenizer, read_network, read_ta_tok
@@ -73,6 +74,7 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     """Adds all parts. ExportError: they do not fit each other."""
     given = Section.read(options.config, 2) if options.config else Section({}, "--config")
     given.known(["n_head", "sampling"])
+    sampling = read_sampling(given)
     network = read_network(options.gpt, given)
     ta_tok = read_ta_tok(options.ta_tok)
     # The engine decodes in fp32; rounded rows have no unit length.
@@ -89,7 +91,6 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     bundle.modules["text_encoder"] = encoder_of(ta_tok, config, storage)
     bundle.modules["image_decoder"] = decoder_part(vq, None)
     bundle.modules.update(encoder_part(vq, vq.config.downsample, None))
-    sampling = given.section("sampling").values if "sampling" in given else {}
     bundle.entries.update(entries(config, vq.config.downsample))
     bundle.entries["sampling"] = {**SAMPLING, **sampling}
     lists = {"codes": ta_tok.config.codes, "lengths": config.lengths}

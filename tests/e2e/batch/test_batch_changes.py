@@ -190,3 +190,33 @@ def test_a_second_seed_follows_its_captions(folder: Folder) -> None:
     assert folder.bytes_of("00001_77.png") == a and folder.bytes_of("00002_78.png") == b
     assert list(folder.captions().values()) == ["new", "new", "a", "a", "b", "b"]
     assert not (folder.out / "replaced").exists()
+
+
+def test_seeds_have_their_own_numbers_of_images(folder: Folder) -> None:
+    """Each seed is resumed with its own -b beside the other: what is there stays, what is missing is drawn."""
+    captions = ["a", "b"]
+    seeds = {"42": ("-b", 2), "7": ("--seed", 7, "-b", 3), "1000": ("--seed", 1000)}
+    for flags in seeds.values():
+        folder.generate(captions, *flags)
+    images = {path.name: path.read_bytes() for path in (folder.out / "images").iterdir()}
+    assert len(images) == 4 + 6 + 2
+    for lost in ("00001_0.png", "00001_1_11.png", "00000_1000.png"):
+        (folder.out / "images" / lost).unlink()
+    times = {path: path.stat().st_mtime_ns for path in (folder.out / "images").iterdir()}
+    for flags in (seeds["42"], seeds["1000"], seeds["7"], seeds["42"]):
+        folder.generate(captions, *flags)
+    assert {path.name: path.read_bytes() for path in (folder.out / "images").iterdir()} == images
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    folder.generate(captions, "--seed", 7, "-b", 4)
+    more = [path.read_bytes() for path in (folder.out / "images").iterdir()]
+    assert set(more) > set(images.values()) and len(more) == len(images) + 2
+    assert len(folder.captions()) == len(more) and not (folder.out / "replaced").exists()
+
+
+def test_a_seed_whose_names_are_taken(folder: Folder) -> None:
+    """00000_2.png is the third image of the first seed."""
+    folder.generate(["a"], "-b", 3)
+    names = folder.captions()
+    refused = folder.run(["a"], "--seed", 2)
+    assert refused.returncode == 2 and folder.captions() == names
+    assert "00000_2.png is an image of another seed, expected another seed, or" in refused.stderr

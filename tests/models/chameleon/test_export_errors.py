@@ -145,7 +145,7 @@ def test_decoder_in_a_folder_without_one(files: Files, capsys: pytest.CaptureFix
         ({**CONFIG, "sizes": ["64x60"]}, [], 2, "size 64x60: expected multiples of 16 pixels"),
         ({**CONFIG, "sizes": ["128x128"]}, [], 2, "size 128x128 takes 64 positions and its prompt 11, the model has 64"),
         ({**CONFIG, "tokens": {}}, [], 4, "anole uses id 8710, the model has ids 0 to 79"),
-        ({**CONFIG, "sampling": {"top_k": "all"}}, [], 4, "manifest $.sampling.top_k"),
+        ({**CONFIG, "sampling": {"top_k": "all"}}, [], 2, "config.json: sampling.top_k is all, expected a whole"),
         (CONFIG, ["--tokenizer", "none.json"], 4, "none.json: no such file"),
     ],
 )  # fmt: skip

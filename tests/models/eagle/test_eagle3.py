@@ -14,6 +14,7 @@ from llamagen_files import GPT_SHAPE
 from torch import Tensor
 
 from models.archive import archived_tensor
+from models.eagle import data
 from models.eagle.config import DrafterConfig
 from models.eagle.eagle3 import Eagle3Config, Eagle3Drafter
 from models.eagle.features import load_target
@@ -96,6 +97,38 @@ def test_unknown_codes_are_never_drafted(bundle: Path, tmp_path: Path) -> None:
     logits = module.logits(torch.randn(1, 2, WIDTH))
     assert logits.shape == (1, 2, CODES)
     assert float(logits.softmax(-1)[..., :3].max()) == 0 and bool((logits[..., 3:] > -1e3).all())
+
+
+@pytest.mark.parametrize(
+    ("count", "layers", "message"),
+    [
+        (1, "0 1", "got 0 1, the target has layers 0 alone"),
+        (2, "0 2", "got 0 2, the target has layers 0 to 1, each once, in ascending order"),
+        (2, "1 0", "got 1 0, the target"),
+        (2, "1 1", "got 1 1, the target"),
+        (2, "-1", "got -1, the target"),
+        (0, "0", "the target has no forward_features"),
+    ],
+)
+def test_data_of_layers_that_the_target_lacks(
+    bundle: Path,
+    tmp_path: Path,
+    count: int,
+    layers: str,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file, captions, out = bundle / "manifest.json", tmp_path / "captions.txt", tmp_path / "data"
+    manifest = json.loads(file.read_text())
+    if count:
+        manifest["cache"]["layers"] = count
+    else:
+        manifest["modules"]["target"]["methods"] = ["forward_layers"]
+    file.write_text(json.dumps(manifest))
+    captions.write_text("a boat\n")
+    words = ["--bundle", bundle, "--captions", captions, "--out", out, "--layers", *layers.split()]
+    assert data.main([str(word) for word in words]) == (2 if count else 4)
+    assert f"error: --layers: {message}" in capsys.readouterr().err and not out.exists()
 
 
 def test_targets_give_what_inner_layers_get(bundle: Path) -> None:

@@ -148,6 +148,10 @@ def test_the_authors_layout(files: Files) -> None:
     files.config.write_text(json.dumps({"sizes": ["32x24"]}))  # of the published codes
     assert files.export("--overwrite") == 0
     assert set(files.manifest()["modules"]) == {"target"}
+    words = ["emu3", "--vq", vision, "--out", files.out, "--overwrite"]
+    assert main([str(word) for word in words]) == 0
+    assert set(files.manifest()["modules"]) == {"image_decoder"}
+    assert files.manifest()["licence"] == "Apache License 2.0"
 
 
 def encoded(bundle: Path) -> Tensor:

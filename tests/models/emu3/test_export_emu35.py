@@ -64,6 +64,7 @@ def files(tmp_path: Path) -> Files:
 def test_whole_bundle(files: Files) -> None:
     assert files.export("--dtype", "bf16") == 0
     manifest = files.manifest()
+    assert manifest["licence"] == "see the model card (code: Apache License 2.0)"
     special = json.loads((files.out / "tokenizer.json").read_text(encoding="utf-8"))["added_tokens"]
     ids = {token["content"]: token["id"] for token in special}
     prompt = manifest["prompt"]
@@ -87,6 +88,17 @@ def test_whole_bundle(files: Files) -> None:
     first = ids["<|visual token 000000|>"]
     head = files.state()["lm_head.weight"][first : first + CODES]
     assert torch.equal(archived_tensor(files.out / "target.pt", "head"), head)
+
+
+def test_licences(files: Files) -> None:
+    """Of the image tokenizer alone, and one that the user gives."""
+    for words, licence in (
+        ([], "see the model card (code: Apache License 2.0)"),
+        (["--licence", "x"], "x"),
+    ):
+        parts = ["emu3", "--vq", files.vq, "--out", files.out, "--overwrite", *words]
+        assert main([str(word) for word in parts]) == 0
+        assert files.manifest()["licence"] == licence
 
 
 def test_features_of_norms_lie_as_those_of_heads(files: Files) -> None:

@@ -14,6 +14,7 @@ from export_run import refused
 from llamagen_files import CONFIG, Files
 
 from models.export.__main__ import main
+from models.export.settings import Settings, read_settings
 from models.export.simplear.weights import simplear_config
 
 CONVERTED = Path(__file__).parents[2] / "golden/cases/llamagen/llamagen_end_to_end_t2i/target_hf"
@@ -215,3 +216,54 @@ def test_sizes_of_a_file_are_blamed_on_the_file(
     finally:
         simplear.config.write_text(before)
     assert error.startswith(f"error: {simplear.config}: sizes: got '64*64', expected WIDTHxHEIGHT")
+
+
+ODD_SAMPLING: list[tuple[Any, str]] = [
+    ({"temperature": -0.5}, "sampling.temperature is -0.5, expected a number from 0 to 1e+06"),
+    ({"temperature": "1"}, 'sampling.temperature is "1", expected a number'),
+    ({"temperature": True}, "sampling.temperature is true, expected a number"),
+    ({"cfg_scale": -1}, "sampling.cfg_scale is -1, expected a number from 0 to 1e+06"),
+    ({"cfg_scale": 2e6}, "sampling.cfg_scale is 2000000.0, expected"),
+    ({"cfg_scale": [3]}, "sampling.cfg_scale is [3], expected"),
+    ({"top_k": -1}, "sampling.top_k is -1, expected a whole number from 0"),
+    ({"top_k": 8.0}, "sampling.top_k is 8.0, expected a whole number"),
+    ({"top_p": 0}, "sampling.top_p is 0, expected a number above 0, at most 1"),
+    ({"top_p": 1.5}, "sampling.top_p is 1.5, expected"),
+    ({"order": "random"}, "sampling.order is random, expected one of ar, eagle"),
+    ({"order": ["ar"]}, 'sampling.order is ["ar"], expected one of'),
+    ({"seed": 1}, "unknown key sampling.seed, expected cfg_scale,"),
+    ({"schedule": {"kind": "cosine"}}, "sampling.schedule.kind is cosine, expected one of constant, linear, decay"),
+    ({"schedule": {}}, "sampling.schedule.kind is missing"),
+    ({"schedule": {"kind": "linear", "floor": 2}}, "unknown key sampling.schedule.floor, expected kind"),
+    ({"schedule": {"kind": "decay"}}, "sampling.schedule.floor is missing"),
+    ({"schedule": {"kind": "decay", "floor": 0.5}}, "sampling.schedule.floor is 0.5, expected a number from 1"),
+    ({"schedule": {"kind": "decay", "floor": 1, "share": 0}}, "sampling.schedule.share is 0, expected"),
+    ({"schedule": {"kind": "decay", "floor": 1, "raise": 1}}, "sampling.schedule.raise is 1, expected true or"),
+    ({"schedule": "linear"}, "sampling.schedule is linear, expected an object"),
+    (7, "sampling is 7, expected an object"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sampling", "message"), ODD_SAMPLING, ids=range(len(ODD_SAMPLING)))
+def test_odd_sampling(
+    simplear: simplear_files.Files,
+    sampling: Any,
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Refused before weights are read, with the file's name."""
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps({"sampling": sampling}))
+    assert f"{file}: {message}" in refused(simplear, capsys, 2, "--config", file)
+
+
+def test_sampling_of_the_engine_is_taken(tmp_path: Path) -> None:
+    """What the engine reads from a manifest; null stands for the family's own value."""
+    file = tmp_path / "settings.json"
+    decay = {"kind": "decay", "floor": 2, "share": 0.5, "raise": True}
+    wanted = {"temperature": 0, "cfg_scale": 7, "top_k": 0, "order": "eagle", "schedule": decay}
+    file.write_text(json.dumps({"sampling": {**wanted, "top_p": None}}))
+    published = Settings([(512, 512)], 64, {"top_p": 0.5})
+    assert read_settings(file, published).sampling == wanted
+    assert read_settings(None, published).sampling == {"top_p": 0.5}

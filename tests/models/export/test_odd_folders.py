@@ -83,6 +83,21 @@ def test_equal_copies_in_two_shards_are_one_tensor(tmp_path: Path) -> None:
     assert state.keys() == {"a", "b"}
 
 
+def test_tensors_that_an_index_and_its_shards_do_not_share_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = {"a": NAMES[0], "c": NAMES[1], "d": NAMES[0]}
+    shard(tmp_path, {NAMES[0]: {"a": ONE}, NAMES[1]: {"b": TWO}}, index)
+    state = read_folder(tmp_path)
+    assert state.keys() == {"a", "b"} and torch.equal(state["b"], TWO)
+    said = capsys.readouterr().out
+    assert "index.json: lists c, d, which no shard has" in said
+    assert "index.json: does not list b of the shards, which are read" in said
+    shard(tmp_path, {}, {"a": NAMES[0], "b": NAMES[1]})
+    read_folder(tmp_path)
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize("family", ["simplear", "chameleon"])
 @pytest.mark.parametrize("copy", ["none", "equal", "other", "head alone"])
 def test_tied_heads(

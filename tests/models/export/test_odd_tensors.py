@@ -49,6 +49,8 @@ ODD_STATES: list[tuple[Change, str]] = [
     (with_tensor(torch.zeros(0, 32), "tok_embeddings.weight"), "expected no size of zero"),
     (broken(float("nan")), "has values that are NaN or infinite"),
     (broken(float("-inf")), "has values that are NaN or infinite"),
+    (with_tensor(lambda t: t.double() * 1e300), f"{KEY} is fp64 with values beyond 3.403e+38, the largest of fp32"),
+    (with_tensor(lambda t: t.double() / 0), "has values that are NaN or infinite"),
     (lambda s: {**s, 3: s[KEY]}, "key 3 is no text, expected names of tensors"),
     (lambda s: {**s, f"module.{KEY}": s[KEY]}, f"{KEY} is there twice, in and out of wrappers"),
     (lambda s: {**s, KEY.replace("weight", "qweight"): s[KEY]}, "the checkpoint is quantised"),

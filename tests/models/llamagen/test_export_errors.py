@@ -60,8 +60,18 @@ from models.export.checkpoint import ExportError, read_file
             "config.json: prefix_rotation: got 'x'",
         ),
         ({"gpt": {"n_head": 2, "grid": 4}, "x": {}}, [], 2, "unknown key x"),
-        ({**CONFIG, "sampling": {"top_k": "all"}}, [], 4, "manifest $.sampling.top_k: 'all'"),
-        ({**CONFIG, "sampling": {"topk": 1}}, [], 4, "manifest $.sampling: "),
+        (
+            {**CONFIG, "sampling": {"top_k": "all"}},
+            [],
+            2,
+            "config.json: sampling.top_k is all, expected a whole number from 0",
+        ),
+        (
+            {**CONFIG, "sampling": {"topk": 1}},
+            [],
+            2,
+            "config.json: unknown key sampling.topk, expected cfg_scale, temperature, top_k,",
+        ),
         (CONFIG, ["--image-size", "256"], 4, "grid disagrees"),
         (CONFIG, ["--stage", "2"], 4, "--image-size (512 px) says 32, gpt.grid of "),
         (CONFIG, ["--size", "XL"], 4, "size XL has dim 1280"),
@@ -93,6 +103,14 @@ def test_published_file_name_fixes_the_grid(
         ("add", "unexpected keys: extra.weight"),
         ("shape", "layers.1.ffn_norm.weight has shape [31], expected [32]"),
         ("integer", "norm.weight is torch.int64"),
+        (
+            "transpose",
+            "layers.0.attention.wqkv.weight has shape [32, 96], expected [96, 32], its transpose",
+        ),
+        (
+            "width",
+            "layers.0.attention.wqkv.weight has shape [96, 31], expected [rows, 32]: tok_embeddings",
+        ),
     ],
 )
 def test_wrong_tensors(
@@ -103,6 +121,10 @@ def test_wrong_tensors(
         del state["layers.1.feed_forward.w2.weight"]
     elif change == "add":
         state["extra.weight"] = torch.zeros(1)
+    elif change in ("transpose", "width"):
+        name = "layers.0.attention.wqkv.weight"
+        weight = state[name]
+        state[name] = (weight.t() if change == "transpose" else weight[:, :31]).contiguous()
     elif change == "shape":
         state["layers.1.ffn_norm.weight"] = torch.zeros(31)
     else:
