@@ -163,6 +163,7 @@ struct Manifest {
   std::string sampling_order = "ar";  // ar: temperature, top-k, top-p; eagle: temperature, top-p, top-k
   struct {
     std::int64_t hidden = 0, features = 0, head = 0;
+    std::int64_t head_layers = 1;  // 2: two products, not linear in the hidden state
   } target;
   CacheEntry cache;
   struct {

@@ -1,11 +1,10 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
 
+#include "kernels/common/large_pages.h"
 #include "kernels/common/meta.h"
 #include "kernels/common/operator.h"
 #include "kernels/common/parallel.h"
@@ -16,21 +15,6 @@ namespace lamplighter {
 namespace {
 
 constexpr int64_t kSerialWeights = 2 * 1000 * 1000;  // weights worth a thread of their own
-
-// Like at::empty; what fills whole huge pages asks for them, because streaming weights through small pages is
-// a fifth slower. Where the system grants none, nothing changes.
-at::Tensor empty_weights(at::IntArrayRef shape, const at::TensorOptions& options) {
-  constexpr size_t kHugePage = size_t{2} << 20;
-  const size_t bytes = static_cast<size_t>(c10::multiply_integers(shape)) * options.dtype().itemsize();
-  if (bytes < kHugePage) return at::empty(shape, options);
-  void* memory = std::aligned_alloc(kHugePage, (bytes + kHugePage - 1) / kHugePage * kHugePage);
-  TORCH_CHECK(memory != nullptr, "pack_linear: out of memory for ", bytes, " bytes of weights");
-#if defined(MADV_HUGEPAGE)
-  madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
-#endif
-  return at::from_blob(
-      memory, shape, [](void* p) { std::free(p); }, options);
-}
 
 at::Tensor plain_weight(const char* op, const at::Tensor& weight) {
   TORCH_CHECK(weight.dim() == 2, op, ": got weight of shape ", weight.sizes(), ", expected [out, in]");
@@ -83,7 +67,7 @@ at::Tensor pack_floats(const at::Tensor& weight) {
   const int64_t out = plain.size(0);
   const int64_t in = plain.size(1);
   const int64_t blocks = (out + kLinearBlock - 1) / kLinearBlock;
-  at::Tensor packed = empty_weights({blocks, in, kLinearBlock}, plain.options());
+  at::Tensor packed = empty_in_large_pages({blocks, in, kLinearBlock}, plain.options());
   const void* from = plain.const_data_ptr();
   void* to = packed.mutable_data_ptr();
   parallel_for(0, blocks, std::max<int64_t>(1, kSerialWeights / (in * kLinearBlock)),
@@ -102,7 +86,7 @@ at::Tensor pack_rounded(const at::Tensor& rounded) {
   const int64_t in = bits == 8 ? plain.size(1) - 4 : plain.size(1) / 34 * kLinearGroup;
   const int64_t blocks = (out + kLinearBlock - 1) / kLinearBlock;
   const int64_t lines = linear_integer_block_bytes(bits, in) / kLinearBlock;
-  at::Tensor packed = empty_weights({blocks, lines, kLinearBlock}, plain.options());
+  at::Tensor packed = empty_in_large_pages({blocks, lines, kLinearBlock}, plain.options());
   const void* from = plain.const_data_ptr();
   void* to = packed.mutable_data_ptr();
   parallel_for(0, blocks, std::max<int64_t>(1, kSerialWeights / (in * kLinearBlock)),

@@ -36,6 +36,12 @@ void append_escaped(std::string& text, char32_t code) {
   }
 }
 
+bool continues(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
+}  // namespace
+
 std::string escaped(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size());
@@ -48,12 +54,6 @@ std::string escaped(std::string_view bytes) {
   }
   return text;
 }
-
-bool continues(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
-}
-
-}  // namespace
 
 std::string excerpt_of(std::string_view value) {
   return escaped(shorten(value, kValue));

@@ -5,10 +5,13 @@
 
 namespace lamplighter {
 
-// A user's value for a message: at most 80 bytes, cut between code points and marked with "...". Control
-// characters, line ends and characters that nobody sees or that turn the direction of text are escaped as in
-// C++ ("\n", "\x1b",
-// "\u2028", "\u202e"), so that a message stays one line, in order, and cannot control a terminal.
+// A text with control characters, line ends and characters that nobody sees or that turn the direction of
+// text escaped as in C++ ("\n", "\x1b", "\u2028", "\u202e"), so that it stays one line, in order, and cannot
+// control a terminal.
+std::string escaped(std::string_view text);
+
+// A user's value for a message: at most 80 bytes of it, cut between code points and marked with "...",
+// escaped.
 std::string excerpt_of(std::string_view value);
 std::string quote(std::string_view value);  // between ' and '
 

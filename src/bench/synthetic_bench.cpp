@@ -124,7 +124,8 @@ SyntheticRow row_of(const Measured& measured, CycleRounds rounds, const CycleRou
 
 SyntheticReport run_synthetic(SyntheticShape shape, const std::vector<BenchMethod>& methods,
                               const std::vector<int>& batch_sizes, const CycleOptions& options,
-                              const Placement& placement, const std::function<bool(int round)>& on_round) {
+                              const Placement& placement, const std::function<bool(int round)>& on_round,
+                              const BytesMade& made) {
   std::vector<Measured> all;
   std::vector<Method> run;
   const Manifest described = synthetic_manifest(shape, placement.dtype);
@@ -136,7 +137,7 @@ SyntheticReport run_synthetic(SyntheticShape shape, const std::vector<BenchMetho
     return find_method(method.options.method).needs_drafter();
   });
   require_room(shape, all, *std::max_element(batch_sizes.begin(), batch_sizes.end()), placement);
-  const SyntheticBundle bundle = make_synthetic(shape, placement);
+  const SyntheticBundle bundle = make_synthetic(shape, placement, made);
   const Manifest& manifest = bundle.manifest;
   const Target target(manifest, bundle.target);
   const DecodeRequest request{manifest.sampling, 42};

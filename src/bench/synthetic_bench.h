@@ -48,11 +48,11 @@ struct SyntheticReport {
 // Measures cycles on modules with random weights of this shape, relative to the autoregressive step.
 // `methods`: the baseline first; others need a fixed tree or window, and draft with EAGLE's network or
 // without one. Each batch size is a run of its own, in which methods take turns. `on_round` as in
-// measure_cycles. Throws Error (usage, input, memory); checks the request, and that weights and caches fit,
-// before weights are made. The drafter is made only if a method drafts with it.
+// measure_cycles; `made` as in make_synthetic. Throws Error (usage, input, memory); checks the request, and
+// that weights and caches fit, before weights are made. The drafter is made only if a method drafts with it.
 SyntheticReport run_synthetic(SyntheticShape shape, const std::vector<BenchMethod>& methods,
                               const std::vector<int>& batch_sizes, const CycleOptions& options,
-                              const Placement& placement,
-                              const std::function<bool(int round)>& on_round = {});
+                              const Placement& placement, const std::function<bool(int round)>& on_round = {},
+                              const BytesMade& made = {});
 
 }  // namespace lamplighter

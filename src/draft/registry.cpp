@@ -168,6 +168,10 @@ std::vector<std::string> missing_for(const MethodEntry& method, const Manifest& 
     missing.emplace_back(std::string("modules.target.methods: ") + method.calls);
   const std::string beside = beside_rows(manifest);
   if (method.is_row_parallel() && !beside.empty()) missing.emplace_back("grids without " + beside);
+  // models/heads/train_refiner.py trains refiners for these targets alone.
+  if (method.needs_refiner() && beside == "row_end") missing.emplace_back("grids without row_end");
+  if (method.needs_refiner() && manifest.target.head_layers > 1)
+    missing.emplace_back("target.head_layers: 1");
   return missing;
 }
 

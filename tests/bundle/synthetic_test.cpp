@@ -13,9 +13,14 @@
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <algorithm>
+#include <cmath>
 
 #include "bundle/modules/draft_model.h"
 #include "bundle/modules/target.h"
+#include "bundle/synthetic/modules.h"
 #include "draft/drafters/eagle_layer.h"
 #include "lamplighter/error.h"
 #include "tests/error_of.h"
@@ -216,6 +221,34 @@ TEST(Synthetic, WeightsAreMadeInTheStorageType) {
   // int8 with a scale per feature and inputs padded to groups of 64: fc and w2 16 x 32, (48 + 16 + 64) x 16,
   // head 8 x 16.
   EXPECT_EQ(bundle.drafter_bytes, (16 + 16 + 48 + 16 + 64 + 16) * (64 + 4));
+}
+
+// Weights of more numbers than the block that they repeat, and of fewer.
+TEST(Synthetic, ProgressAndDeviationOfLargeWeights) {
+  SyntheticShape shape;
+  shape.hidden = 1024;
+  shape.ffn = 1024;
+  std::vector<std::int64_t> heard;
+  const std::int64_t expected = weight_bytes(shape, at::kFloat);
+  const SyntheticModules modules = make_modules(shape, {}, [&](std::int64_t bytes, std::int64_t all) {
+    heard.push_back(bytes);
+    EXPECT_EQ(all, expected);
+  });
+  ASSERT_GT(heard.size(), 10U);
+  EXPECT_TRUE(std::is_sorted(heard.begin(), heard.end()));
+  EXPECT_GT(heard.front(), 0);
+  EXPECT_EQ(heard.back(), expected);
+  const c10::IValue layers = modules.target.attr("layers");
+  const torch::jit::Module layer(layers.toTupleRef().elements()[0].toObject());
+  for (const char* name : {"w13", "wo"}) {
+    const at::Tensor weight = layer.attr(name).toTensor();
+    const double inputs = static_cast<double>(weight.size(1));
+    EXPECT_NEAR(weight.std().item<double>() * std::sqrt(inputs), 1, 0.02) << name;
+    EXPECT_NEAR(weight.mean().item<double>(), 0, 0.01) << name;
+  }
+  const at::Tensor large = layer.attr("w13").toTensor();
+  EXPECT_GT(large.numel(), (1 << 20) + 7);
+  EXPECT_FALSE(at::equal(large.select(0, 0), large.select(0, 1)));
 }
 
 TEST(Synthetic, WeightBytesAreThoseOfTheModules) {

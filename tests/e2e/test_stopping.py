@@ -130,3 +130,21 @@ def test_bar_on_a_terminal(lamplighter: Path, tiny_bundle: Path, tmp_path: Path)
     assert process.wait(timeout=60) == 0
     assert b"16/16 tokens" in shown and b"tokens/s" in shown and b"\r\x1b[K" in shown
     assert shown.rstrip().endswith(b"s") and b"output.png" in shown
+
+
+def test_bar_and_stop_while_random_weights_are_made(lamplighter: Path, tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [str(lamplighter), "bench", "--synthetic", "llamagen-xl-256", "-t", "1"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=follower,
+        env={**os.environ, "TERM": "xterm"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    os.close(follower)
+    shown = b""
+    while b"GiB of weights" not in shown and select.select([leader], [], [], 60)[0]:
+        shown += os.read(leader, 4096)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130
+    os.close(leader)
+    assert re.search(rb"\] \d/\d GiB of weights", shown), shown

@@ -77,12 +77,19 @@ BenchResults bench_synthetic(const BenchFlags& flags, Terminal& terminal) {
   std::optional<OrderlyStop> orderly;  // once the weights are made, which a signal ends at once
   const LoadMeter load;
   terminal.detail("making random weights, " + format_bytes(weight_bytes(shape, placement.dtype)));
-  SyntheticReport report =
-      run_synthetic(shape, methods, flags.batch_sizes, options, placement, [&](int round) {
+  const auto made = [&](std::int64_t bytes, std::int64_t all) {
+    constexpr double kGiB = 1 << 30;
+    terminal.progress(static_cast<double>(bytes) / kGiB, static_cast<double>(all) / kGiB, "GiB of weights",
+                      bytes < all ? "" : "laying them out");
+  };
+  SyntheticReport report = run_synthetic(
+      shape, methods, flags.batch_sizes, options, placement,
+      [&](int round) {
         if (!orderly) orderly.emplace();
         terminal.detail("round " + std::to_string(round + 1) + " of " + std::to_string(options.rounds));
         return stop_signal() == 0;
-      });
+      },
+      made);
   environment.others = load.others();
   if (const std::optional<double> rate = published_bandwidth(name)) {
     report.bandwidth = *rate;

@@ -76,7 +76,7 @@ void inspect(const InspectFlags& flags) {
   if (flags.json) {
     Json json = report(manifest, placement);
     json["damage"] = damage;
-    terminal.result(json.dump(1, ' ', false, Json::error_handler_t::replace));
+    terminal.result(json.dump(1, ' ', true, Json::error_handler_t::replace));
   } else {
     constexpr std::size_t kLabel = 22;
     for (auto [label, value] : describe_bundle(manifest, damage, placement)) {

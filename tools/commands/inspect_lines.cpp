@@ -1,7 +1,9 @@
 #include "tools/commands/inspect_lines.h"
-#include "base/format.h"
+
+#include <algorithm>
 
 #include "base/files.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "bundle/codebook.h"
 #include "draft/auto.h"
@@ -184,6 +186,21 @@ void describe_generating(const Manifest& manifest, const Placement& placement, L
     lines.emplace_back("", size(grid) + ": " + describe_slot(slot_memory(manifest, grid, placement)));
 }
 
+// The methods that lack a drafter alone, and the commands that attach one.
+void describe_drafted(const Manifest& manifest, Lines& lines) {
+  std::vector<std::string> names, exporters;
+  for (const MethodEntry& method : methods()) {
+    if (missing_for(method, manifest) != std::vector<std::string>{"drafters"}) continue;
+    const char* const exporter = draft_kind(*method.drafter).exporter;
+    names.emplace_back(method.name);
+    if (std::find(exporters.begin(), exporters.end(), exporter) == exporters.end())
+      exporters.emplace_back(exporter);
+  }
+  if (names.empty()) return;
+  lines.emplace_back("", list(names) + (names.size() == 1 ? " needs" : " need") +
+                             " a drafter (lamplighter-export " + list(exporters) + ")");
+}
+
 void describe_methods(const Manifest& manifest, Lines& lines) {
   lines.emplace_back("methods", list(ready_methods(manifest)));
   if (manifest.has("target") && !manifest.is_continuous()) {
@@ -193,19 +210,12 @@ void describe_methods(const Manifest& manifest, Lines& lines) {
     }
     if (!older.empty()) lines.emplace_back("", list(older) + " after a new export of the target");
   }
+  describe_drafted(manifest, lines);
   const std::vector<std::string> missing = missing_for_generation(manifest);
   if (!missing.empty()) {
     const bool has_codes = missing_for_tokens(manifest).empty();
     lines.emplace_back(has_codes ? "missing for images" : "missing for generate", list(missing));
     if (has_codes) lines.emplace_back("", "generate --save-codes FILE writes the codes of images");
-  } else if (manifest.is_continuous() && manifest.drafters.empty()) {
-    lines.emplace_back("", "cspd needs a drafter (lamplighter-export mar --drafter)");
-  } else if (manifest.drafters.empty()) {
-    std::vector<std::string> others;
-    for (const MethodEntry& method : methods()) {
-      if (method.needs_drafter() && !method.is_continuous()) others.emplace_back(method.name);
-    }
-    lines.emplace_back("", list(others) + " need a drafter (lamplighter-export drafter)");
   }
 }
 

@@ -74,9 +74,11 @@ def target_entries(
     if config.codes == PUBLISHED_CODES:
         require_trained(settings, PUBLISHED)
     grids, length = fitted_grids(config.max_positions, settings.sizes, downsample, prompt["length"])
+    entries = network_entries(config, config.text_ids, config.codes, length)
+    entries["target"]["head_layers"] = 2
     return {
         "prompt": dict(prompt),
-        **network_entries(config, config.text_ids, config.codes, length),
+        **entries,
         "grids": grids,
         "sampling": {**SAMPLING, **settings.sampling},
     }

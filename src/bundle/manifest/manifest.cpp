@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/message.h"
 #include "bundle/manifest/agreement.h"
 #include "bundle/manifest/sections.h"
 
@@ -23,12 +24,13 @@ void check_folder(const std::string& directory) {
   }
 }
 
-// Where the bundle comes from, and its files.
+// Where the bundle comes from, and its files. Texts stand in reports, metadata and pages: they are kept
+// escaped.
 void read_origin(JsonReader& reader, Manifest& manifest) {
-  manifest.name = reader.text("name");
-  manifest.family = reader.text("family");
-  manifest.licence = reader.text("licence");
-  manifest.source = reader.text("source");
+  manifest.name = escaped(reader.text("name"));
+  manifest.family = escaped(reader.text("family"));
+  manifest.licence = escaped(reader.text("licence"));
+  manifest.source = escaped(reader.text("source"));
   JsonReader exporter = reader.object("exporter");
   manifest.exporter_version = exporter.text("version");
   manifest.exporter_torch = exporter.text("torch");

@@ -35,6 +35,7 @@ void read_shapes(JsonReader& reader, Manifest& manifest) {
     manifest.target.hidden = target.integer("hidden", 1, kMaxSize);
     if (codes) manifest.target.features = target.integer("features", 1, kMaxSize);
     if (codes) manifest.target.head = target.integer("head", 1, kMaxIds);
+    if (target.has("head_layers")) manifest.target.head_layers = target.integer("head_layers", 1, 2);
     target.finish();
   }
   if (reader.has("cache")) {

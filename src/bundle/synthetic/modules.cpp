@@ -18,6 +18,7 @@
 #include <string>
 
 #include "bundle/synthetic/script.h"
+#include "kernels/common/large_pages.h"
 
 namespace lamplighter {
 namespace {
@@ -28,8 +29,11 @@ constexpr double kTargetEps = 1e-5, kDrafterEps = 1e-6;  // of norms
 // of the usual widths never start at the same place of it.
 class Weights {
  public:
-  Weights(const SyntheticShape& shape, const Placement& placement)
-      : scale_(shape.weight_scale), options_(at::dtype(placement.dtype).device(placement.device)) {
+  Weights(const SyntheticShape& shape, const Placement& placement, const BytesMade& made)
+      : made_(made),
+        all_(weight_bytes(shape, placement.dtype)),
+        scale_(shape.weight_scale),
+        options_(at::dtype(placement.dtype).device(placement.device)) {
     at::Generator generator = at::detail::createCPUGenerator(shape.seed);
     block_ = at::randn({(1 << 20) + 7}, generator, at::kFloat).to(options_);
   }
@@ -41,20 +45,32 @@ class Weights {
   at::Tensor table(std::int64_t rows, std::int64_t width) { return normal({rows, width}, 1); }
   at::Tensor ones(std::int64_t width) const { return at::ones({width}, options_); }
   at::Tensor zeros(std::int64_t width) const { return at::zeros({width}, options_); }
+  void finish() const {
+    if (made_) made_(all_, all_);
+  }
 
  private:
   at::Tensor normal(at::IntArrayRef shape, double deviation) {
-    at::Tensor result = at::empty(shape, options_);
+    at::Tensor result =
+        options_.device().is_cpu() ? empty_in_large_pages(shape, options_) : at::empty(shape, options_);
     at::Tensor flat = result.view({-1});
+    // One pass over memory fills a large tensor: the block lies in the cache.
+    const bool is_large = flat.numel() > block_.numel();
+    const at::Tensor block = is_large ? block_ * deviation : block_;
     for (std::int64_t done = 0; done < flat.numel();) {
-      const std::int64_t count = std::min(flat.numel() - done, block_.numel() - next_);
-      flat.narrow(0, done, count).copy_(block_.narrow(0, next_, count)).mul_(deviation);
+      const std::int64_t count = std::min(flat.numel() - done, block.numel() - next_);
+      flat.narrow(0, done, count).copy_(block.narrow(0, next_, count));
       done += count;
-      next_ = (next_ + count) % block_.numel();
+      next_ = (next_ + count) % block.numel();
     }
+    if (!is_large) flat.mul_(deviation);
+    bytes_ += static_cast<std::int64_t>(result.nbytes());
+    if (made_) made_(std::min(bytes_, all_), all_);
     return result;
   }
 
+  const BytesMade& made_;
+  std::int64_t bytes_ = 0, all_;
   double scale_;
   at::TensorOptions options_;
   at::Tensor block_;
@@ -242,10 +258,12 @@ std::int64_t layer_bytes(const torch::jit::Module& layer) {
 
 }  // namespace
 
-SyntheticModules make_modules(const SyntheticShape& shape, const Placement& placement) {
-  Weights weights(shape, placement);
+SyntheticModules make_modules(const SyntheticShape& shape, const Placement& placement,
+                              const BytesMade& made) {
+  Weights weights(shape, placement, made);
   SyntheticModules modules{make_target(shape, weights), std::nullopt};
   if (shape.drafter) modules.drafter = make_drafter(shape, weights, modules.target);
+  weights.finish();
   return modules;
 }
 

@@ -16,7 +16,8 @@ struct SyntheticModules {
   torch::jit::Module target;
   std::optional<torch::jit::Module> drafter;
 };
-SyntheticModules make_modules(const SyntheticShape& shape, const Placement& placement);
+SyntheticModules make_modules(const SyntheticShape& shape, const Placement& placement,
+                              const BytesMade& made = {});
 
 // Bytes of weights that a pass reads: blocks and head, of a drafter its fc besides.
 std::int64_t target_bytes(const torch::jit::Module& target, const SyntheticShape& shape);

@@ -3,6 +3,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,9 @@ struct SyntheticShape {
   bool has_head_norms() const { return chameleon && head_width == 0 && !qkv_bias && !llama; }
   Grid grid() const;
 };
+
+// Called while weights are made, with the bytes that there are by then, and those that there will be.
+using BytesMade = std::function<void(std::int64_t bytes, std::int64_t all)>;
 
 // The shapes of published models: llamagen-l-256, llamagen-xl-256, llamagen-xl-512, anole-512, lumina-768,
 // lumina2-768, janus-pro-1b, janus-pro-7b, simplear-0.5b-1024, emu3-720, emu3.5-1168, glm-image-1024,

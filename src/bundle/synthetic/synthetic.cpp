@@ -32,7 +32,7 @@ Manifest synthetic_manifest(const SyntheticShape& shape, c10::ScalarType dtype) 
   manifest.grids = {grid};
   manifest.sampling = shape.sampling;
   manifest.schedule = shape.schedule;
-  manifest.target = {shape.hidden, shape.hidden, shape.vocabulary};
+  manifest.target = {shape.hidden, shape.hidden, shape.vocabulary, shape.head_width > 0 ? 2 : 1};
   manifest.cache = {shape.layers, shape.kv_heads, shape.head_dim, shape.prompt_length + grid.length()};
   if (shape.drafter) {
     DraftModelEntry& drafter = manifest.drafters[kDrafter];
@@ -47,19 +47,20 @@ Manifest synthetic_manifest(const SyntheticShape& shape, c10::ScalarType dtype) 
   return manifest;
 }
 
-SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& placement) {
+SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& placement,
+                               const BytesMade& made) {
   const c10::InferenceMode inference;
-  SyntheticModules made = make_modules(shape, placement);
+  SyntheticModules modules = make_modules(shape, placement, made);
   std::vector<std::string> methods{"embed", "forward", "logits", kForwardLayers, kForwardFeatures};
   if (!shape.chameleon) methods.insert(methods.end(), {"embed_condition", "embed_unconditional"});
-  Module target(made.target, "target", methods, placement);
-  const std::int64_t read = target_bytes(made.target, shape);  // as packed
+  Module target(modules.target, "target", methods, placement);
+  const std::int64_t read = target_bytes(modules.target, shape);  // as packed
   SyntheticBundle bundle{synthetic_manifest(shape, placement.dtype), std::move(target), std::nullopt, read,
                          0};
-  if (made.drafter) {
+  if (modules.drafter) {
     const std::vector<std::string> entries{"embed", "forward", "logits"};
-    bundle.drafter.emplace(*made.drafter, "drafter", entries, placement);
-    bundle.drafter_bytes = drafter_bytes(*made.drafter, shape);
+    bundle.drafter.emplace(*modules.drafter, "drafter", entries, placement);
+    bundle.drafter_bytes = drafter_bytes(*modules.drafter, shape);
   }
   return bundle;
 }

@@ -22,7 +22,9 @@ struct SyntheticBundle {
 Manifest synthetic_manifest(const SyntheticShape& shape, c10::ScalarType dtype);
 
 // Makes the modules with the operators and entry points of exported ones, in the dtype and on the device of
-// `placement`. Weights of large shapes repeat a block of random numbers. Throws Error(memory).
-SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& placement);
+// `placement`. Weights of large shapes repeat a block of random numbers; `made` hears of each one. Throws
+// Error(memory).
+SyntheticBundle make_synthetic(const SyntheticShape& shape, const Placement& placement,
+                               const BytesMade& made = {});
 
 }  // namespace lamplighter

@@ -193,7 +193,7 @@ def test_a_second_seed_follows_its_captions(folder: Folder) -> None:
 
 
 def test_seeds_have_their_own_numbers_of_images(folder: Folder) -> None:
-    """Each seed is resumed with its own -b beside the other: what is there stays, what is missing is drawn."""
+    """Each seed is resumed with its own -b beside the other: what is there stays, what is missing is generated."""
     captions = ["a", "b"]
     seeds = {"42": ("-b", 2), "7": ("--seed", 7, "-b", 3), "1000": ("--seed", 1000)}
     for flags in seeds.values():

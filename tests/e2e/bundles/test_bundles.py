@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tests.e2e.support import Cli, Refused, edit_manifest, replace_file
 
@@ -47,13 +48,43 @@ def test_inspect(cli: Cli, tiny_bundle: Path) -> None:
     assert report["manifest"] == json.loads((tiny_bundle / "manifest.json").read_text())
 
 
-def test_inspect_shows_hostile_names_in_order(cli: Cli, copy: Path) -> None:
-    name = "a\u202eb\u2066\x1b[2J\nc"
+HOSTILE = "a\u202eb\u2066\x1b[2J\nc"
+
+
+@pytest.fixture
+def hostile(copy: Path) -> Path:
+    """A bundle whose texts turn the direction of what stands behind them, and clear terminals."""
     fields = ("name", "family", "source", "licence")
-    edit_manifest(copy, lambda manifest: manifest.update({field: name for field in fields}))
-    lines = cli("inspect", copy, model=None).stdout.splitlines()
-    assert sum(line.count("a\\u202eb\\u2066\\x1b[2J\\nc") for line in lines) == len(fields)
+    edit_manifest(copy, lambda manifest: manifest.update({field: HOSTILE for field in fields}))
+    return copy
+
+
+def test_inspect_shows_hostile_names_in_order(cli: Cli, hostile: Path) -> None:
+    lines = cli("inspect", hostile, model=None).stdout.splitlines()
+    assert sum(line.count("a\\u202eb\\u2066\\x1b[2J\\nc") for line in lines) == 4
     assert all(line.isprintable() for line in lines)
+    printed = cli("inspect", "--json", hostile, model=None).stdout
+    assert all(line.isprintable() for line in printed.splitlines())
+    assert json.loads(printed)["manifest"]["name"] == HOSTILE
+
+
+def test_hostile_names_in_what_commands_write(cli: Cli, hostile: Path, tmp_path: Path) -> None:
+    """Results, reports, pages and metadata have the name escaped, whatever program shows them."""
+    image, out = tmp_path / "a.png", tmp_path / "out"
+    (tmp_path / "captions.txt").write_text("a boat\n")
+    flags = ("--export-json", "b.json", "--export-html", "b.html", "--export-markdown", "b.md")
+    texts = [
+        cli("generate", "-p", "a boat", "-o", image, "--json", model=hostile).stdout,
+        cli("batch", tmp_path / "captions.txt", "-o", out, model=hostile).stderr,
+        cli("bench", "-p", "a boat", "--methods", "ar", *flags, cwd=tmp_path, model=hostile).stdout,
+    ]
+    files = [out / "run.json", out / "index.html", *(tmp_path / flag for flag in flags[1::2])]
+    texts += [file.read_text() for file in files]
+    with Image.open(image) as opened:
+        texts += opened.text.values()
+    for text in texts:
+        assert not {"\u202e", "\u2066", "\x1b"} & set(text)
+    assert sum("a\\u202eb" in text.replace("\\\\", "\\") for text in texts) >= 6
 
 
 def test_check(ran: Cli, tiny_bundle: Path) -> None:

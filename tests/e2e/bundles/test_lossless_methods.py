@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -75,6 +76,25 @@ def test_other_sizes_are_refused(refused: Refused, twin: Twin, name: str) -> Non
 )  # fmt: skip
 def test_inspect(cli: Cli, twin: Twin, name: str, expected: str) -> None:
     assert expected in cli("inspect", model=twin(name)).stdout
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_inspect_names_methods_that_need_a_drafter(cli: Cli, twin: Twin, name: str) -> None:
+    """Also where codes are not decoded. Nothing makes refiners for rows that end, nor for heads of two layers."""
+    refined = name in ("glm_image", "simplear", "simplear all ids", "tar decoder")
+    names = [
+        "eagle, eagle-2, eagle-3, lantern, lantern++, medusa, mlp, flash, eagle+sjd, flash+sjd"
+    ]
+    exporters = ["drafter, eagle-3, medusa, mlp, flash"]
+    if refined:
+        names.append("refine")
+        exporters.append("refine")
+    line = f"{', '.join(names)} need a drafter (lamplighter-export {', '.join(exporters)})"
+    lines = cli("inspect", model=twin(name)).stdout.splitlines()
+    assert line in [each.strip() for each in lines]
+    missing = json.loads(cli("inspect", "--json", model=twin(name)).stdout)["missing"]
+    reason = "target.head_layers: 1" if name == "janus" else "grids without row_end"
+    assert missing["refine"] == ["drafters", *([] if refined else [reason])]
 
 
 def test_captions_that_are_too_long(refused: Refused, twin: Twin) -> None:

@@ -57,7 +57,7 @@ def test_whole_bundle(files: Files) -> None:
         "strip": True, "suffix": [612], "unconditional": [609], "unconditional_pad": 611,
     }  # fmt: skip
     assert manifest["tokens"] == {"vocabulary": 680, "first_image_id": 640, "codebook_size": 40}
-    assert manifest["target"] == {"hidden": 32, "features": 32, "head": 40}
+    assert manifest["target"] == {"hidden": 32, "features": 32, "head": 40, "head_layers": 2}
     assert manifest["cache"] == {"layers": 3, "kv_heads": 2, "head_dim": 8, "max_length": 34 + 16}
     assert manifest["decoder"] == {"codebook_size": 40, "downsample": 16, "pixels": "truncate"}
     assert manifest["sampling"] == {
