@@ -155,3 +155,8 @@ def test_bundles_that_describe_nothing(
 def test_images_are_generated_as_before(ran: Cli, speaker: Path, tmp_path: Path) -> None:
     ran("generate", "-p", "a red boat", "--method", "eagle", "-o", "a.png", model=speaker)
     assert (tmp_path / "a.png").is_file()
+
+
+def test_inspect_says_it(ran: Cli, speaker: Path) -> None:
+    shown = ran("inspect", model=speaker).stdout
+    assert "texts                 about images, 512 positions for all, temperature 0.70" in shown
