@@ -28,7 +28,7 @@ from .rounding import round_products
 from .scratch import clean_leftovers, temporary
 
 SCHEMA_VERSION = 1
-OPTIONAL_METHODS = ("forward_layers", "forward_features")  # of targets, for some methods
+OPTIONAL_METHODS = ("forward_layers", "forward_features", "text_logits")  # of targets
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA_FILE = ROOT / "src/bundle/manifest/manifest.schema.json"
 DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}

@@ -100,6 +100,7 @@ int run(int count, char** arguments) {
   add_check(app);
   add_decode(app);
   add_encode(app);
+  add_describe(app);
   add_devices(app);
   add_help(app);
   add_completion(app);

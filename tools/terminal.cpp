@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/message.h"
+#include "base/utf8.h"
 #include "lamplighter/error.h"
 
 namespace lamplighter::cli {
@@ -78,6 +79,17 @@ void Terminal::detail(const std::string& line) {
 void Terminal::result(const std::string& line) {
   clear_bar();
   std::cout << line << std::endl;
+  if (!std::cout) throw Error(ExitCode::output, "cannot write to standard output");
+}
+
+void Terminal::stream(const std::string& text) {
+  static const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
+  std::u32string codes = decode_utf8(text);
+  const auto controls = [](char32_t code) {
+    return (code < 0x20 && code != U'\n' && code != U'\t') || (code >= 0x7F && code < 0xA0);
+  };
+  if (is_terminal) codes.erase(std::remove_if(codes.begin(), codes.end(), controls), codes.end());
+  std::cout << (is_terminal ? encode_utf8(codes) : text) << std::flush;
   if (!std::cout) throw Error(ExitCode::output, "cannot write to standard output");
 }
 

@@ -27,8 +27,10 @@ class Terminal {
   LogCallback log_callback() {
     return [this](const std::string& line) { log(line); };
   }
-  void detail(const std::string& line);    // with --verbose
-  void result(const std::string& line);    // standard output
+  void detail(const std::string& line);  // with --verbose
+  void result(const std::string& line);  // standard output
+  // Text on standard output at once. A terminal gets no control characters but tabs and line ends.
+  void stream(const std::string& text);
   void complain(const std::string& line);  // an error that does not end the program
 
   // Shows `done` of `total` units, the rate since the first call, and `more`.

@@ -98,6 +98,17 @@ struct PromptEntry {
   std::optional<VocabularyEntry> vocabulary;  // of bundles that know few words
 };
 
+// Of targets that also describe images: prefix, the ids of `text` with {prompt} and {image} filled in,
+// suffix. {image} stands for before_image, the codes of an image with the size of the first grid,
+// after_image.
+struct TextEntry {
+  std::string text;
+  std::vector<std::int64_t> prefix, before_image, after_image, suffix;
+  std::vector<std::int64_t> stop;  // each of them ends an answer
+  std::int64_t length = 0;         // positions that a prompt and its answer have
+  SamplingOptions sampling;
+};
+
 struct Grid {
   int width = 0, height = 0;  // pixels
   int rows = 0, columns = 0;  // tokens
@@ -158,6 +169,7 @@ struct Manifest {
     std::string respacing;
   } diffusion;
   std::vector<Grid> grids;
+  std::optional<TextEntry> text;
   SamplingOptions sampling;
   GuidanceSchedule schedule;
   std::string sampling_order = "ar";  // ar: temperature, top-k, top-p; eagle: temperature, top-p, top-k

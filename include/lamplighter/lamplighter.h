@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lamplighter/bundle.h"
+#include "lamplighter/describe.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
 #include "lamplighter/method.h"

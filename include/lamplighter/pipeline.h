@@ -9,6 +9,7 @@
 
 #include "lamplighter/api.h"
 #include "lamplighter/bundle.h"
+#include "lamplighter/describe.h"
 #include "lamplighter/error.h"
 #include "lamplighter/image.h"
 #include "lamplighter/method.h"
@@ -102,6 +103,17 @@ struct Result {
   std::uint64_t seed = 0;
   std::string cut;  // the end of the caption, from the word at which a bundle stops reading
   Statistics statistics;
+};
+
+// The answer to a DescribeRequest.
+struct Description {
+  std::string text;
+  std::vector<std::int64_t> ids;  // of the vocabulary, without the one that ended it
+  bool is_cut = false;            // it has as many tokens as it may have, and no end
+  std::int64_t prompt_tokens = 0;
+  SamplingOptions sampling;  // as used
+  MethodOptions method;      // as used: complete
+  Statistics statistics;     // of text tokens in place of image tokens
 };
 
 // How far a run is.
@@ -201,6 +213,14 @@ class LAMPLIGHTER_API TextToImage {
   // called first. Throws Error(ExitCode::bundle) for bundles without one, Error(ExitCode::input) for sides
   // that the bundle does not have.
   Codes encode(const Image& image);
+
+  // Throws Error (bundle, usage, input) when the bundle cannot answer a request. Cheap: needs no weights.
+  static void check(const Manifest& manifest, const DescribeRequest& request);
+  // Describes an image with the bundle's TextEntry. Methods: ar, and the lossless ones that need no drafter;
+  // the text then follows the target's distribution. Not beside generate or serve. Throws Error as check
+  // does, Error(ExitCode::usage) for other methods, and what `on_text` throws.
+  Description describe(const DescribeRequest& request, const MethodOptions& method = {},
+                       const TextCallback& on_text = {});
 
  private:
   friend LAMPLIGHTER_API MethodOptions choose_method(const MethodOptions& wanted, const Manifest& manifest,

@@ -38,6 +38,7 @@ class TokenIds:
     end_of_image: int = 8196
     begin_of_image: int = 8197
     separator: int = 8710  # ends the user's text, and Lumina-mGPT's answer
+    end_of_text: int = 2
     row_end: int = 8803
     size_base: int = 8804  # + n stands for 32 n pixels
 

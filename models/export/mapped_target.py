@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..bundle import Bundle, BundleModule, Storage
 from ..progress import Steps
+from ..recording import Call
 from ..transformer.by_block import prepared_by_block
 from ..transformer.decoder import Decoder
 from ..transformer.layer import Keep, Read
@@ -27,7 +28,9 @@ def add_target(
 ) -> None:
     """Adds the target that `make` builds for a number of positions; its weights lie in files of `scratch`."""
     storage = STORAGES.get(options.dtype, Storage(weights.dtype))
-    positions = bundle.entries["cache"]["max_length"] + SPARE_POSITIONS
+    text = bundle.entries.get("text")
+    longest = max(bundle.entries["cache"]["max_length"], text["length"] if text else 0)
+    positions = longest + SPARE_POSITIONS
     copies = MappedCopies(scratch, storage.dtype)
     progress = Steps("reading weights", weights.count)
 
@@ -37,6 +40,8 @@ def add_target(
 
     module = make(positions, read, copies.keep)
     calls = target_calls(weights.config, 2, seeded())
+    if text:
+        calls.append(Call("text_logits", calls[-1].inputs))
     passes = sum(call.method == "forward" for call in calls) * (2 if storage.bits else 1)
 
     def prepared(like: Tensor) -> Decoder:

@@ -41,6 +41,17 @@ std::size_t find_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+std::size_t count_whole_utf8(std::string_view text) {
+  for (std::size_t at = text.size(); at > 0 && text.size() - at < 3;) {
+    if (continues(static_cast<unsigned char>(text[--at]))) continue;
+    std::size_t length = 1;
+    const auto lead = static_cast<unsigned char>(text[at]);
+    const bool begins = lead >= 0xC2 && lead <= 0xF4 && next_code(text, at, length) == kIllFormed;
+    return begins && at + length == text.size() ? at : text.size();
+  }
+  return text.size();
+}
+
 std::u32string decode_utf8(std::string_view text) {
   std::u32string codes;
   codes.reserve(text.size());

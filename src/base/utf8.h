@@ -10,6 +10,9 @@ namespace lamplighter {
 // above U+10FFFF. Returns npos for well-formed text.
 std::size_t find_invalid_utf8(std::string_view text);
 
+// The bytes of a text in front of a sequence that it ends in and that more bytes may complete.
+std::size_t count_whole_utf8(std::string_view text);
+
 // Decodes code points. Every ill-formed sequence becomes one U+FFFD.
 std::u32string decode_utf8(std::string_view text);
 

@@ -25,6 +25,18 @@ void append(std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& mor
 
 }  // namespace
 
+std::vector<std::int64_t> encode_embedded(const BpeTokenizer& bpe, const std::string& text,
+                                          std::int64_t vocabulary) {
+  std::vector<std::int64_t> encoded = bpe.encode(text);
+  for (const std::int64_t id : encoded) {
+    if (id >= vocabulary)
+      throw Error(ExitCode::bundle, "tokenizer: gives id " + std::to_string(id) + ", the target embeds 0.." +
+                                        std::to_string(vocabulary - 1) +
+                                        "; it belongs to another model, export the bundle again");
+  }
+  return encoded;
+}
+
 PromptTokenizer::PromptTokenizer(const Manifest& manifest)
     : prompt_(*manifest.prompt), vocabulary_(manifest.tokens.vocabulary) {
   if (prompt_.kind == "class") return;
@@ -75,14 +87,7 @@ PromptTokenizer::Filled PromptTokenizer::prompt_text(const Request& request, con
 }
 
 std::vector<std::int64_t> PromptTokenizer::encode_text(const std::string& text) const {
-  std::vector<std::int64_t> encoded = bpe_->encode(text);
-  for (const std::int64_t id : encoded) {
-    if (id >= vocabulary_)
-      throw Error(ExitCode::bundle, "tokenizer: gives id " + std::to_string(id) + ", the target embeds 0.." +
-                                        std::to_string(vocabulary_ - 1) +
-                                        "; it belongs to another model, export the bundle again");
-  }
-  return encoded;
+  return encode_embedded(*bpe_, text, vocabulary_);
 }
 
 std::string PromptTokenizer::excess_words(const Filled& text, const std::vector<std::int64_t>& ids,

@@ -27,6 +27,11 @@ struct PromptIds {
   }
 };
 
+// The ids of a text, which the target embeds: it has `vocabulary` of them. Throws Error(ExitCode::bundle) for
+// a tokenizer of another model.
+std::vector<std::int64_t> encode_embedded(const BpeTokenizer& bpe, const std::string& text,
+                                          std::int64_t vocabulary);
+
 // Turns requests into ids with the tokenizer of the bundle. Needs no weights.
 class PromptTokenizer {
  public:

@@ -19,6 +19,7 @@
 #include "pipeline/capacity.h"
 #include "pipeline/caption_notes.h"
 #include "pipeline/choose_method.h"
+#include "pipeline/describe.h"
 #include "pipeline/methods.h"
 #include "pipeline/output/codes_check.h"
 #include "pipeline/pixel_decoder.h"
@@ -41,6 +42,13 @@ PromptSource source_of(const Request& request, const Grid& grid) {
   return {request.prompt, request.negative_prompt, request.class_id, &grid};
 }
 
+void check_bytes(const Image& image) {
+  if (image.pixels.size() == 3 * Codes{image.height, image.width, {}}.positions()) return;
+  throw Error(ExitCode::input, "image: got " + counted(image.pixels.size(), "byte") +
+                                   ", expected 3 for each of " + sides(image.width, image.height) +
+                                   " pixels");
+}
+
 }  // namespace
 
 struct TextToImage::Implementation {
@@ -51,6 +59,8 @@ struct TextToImage::Implementation {
   std::map<PromptSource, PromptIds> noted;
   std::optional<PixelDecoder> decoder;
   std::optional<PixelEncoder> encoder;
+  std::optional<Target> target;  // of codes; copies share its weights
+  std::optional<Describer> describer;
   std::unique_ptr<Networks> networks;
   // Decodes complete images. On CUDA every new thread plans the convolutions anew, so it lives as long as the
   // engine.
@@ -60,6 +70,14 @@ struct TextToImage::Implementation {
   const PixelDecoder& load_decoder() {
     if (!decoder) decoder.emplace(manifest, placement.device);
     return *decoder;
+  }
+  Codes encode(const Image& image) {
+    if (!encoder) encoder.emplace(manifest, placement.device);
+    return encoder->encode(image);
+  }
+  const Target& load_target() {
+    if (!target) target.emplace(manifest, placement);
+    return *target;
   }
   // Prompts are looked at before weights are read.
   void load_tokenizer() {
@@ -77,7 +95,7 @@ struct TextToImage::Implementation {
       networks = std::make_unique<ContinuousNetworks>(
           manifest, placement, [pixels](const at::Tensor& latents) { return pixels->decode(latents); });
     } else {
-      networks = std::make_unique<TokenNetworks>(manifest, placement, options, pixels);
+      networks = std::make_unique<TokenNetworks>(manifest, placement, options, pixels, load_target());
     }
     // On the CPU, decoding changes the number of the library's threads, on which the rounding of continuous
     // tokens depends: there it runs between their passes.
@@ -224,14 +242,27 @@ Image TextToImage::decode(const Codes& codes) {
 Codes TextToImage::encode(const Image& image) {
   Implementation& self = *implementation_;
   check_sides(self.manifest, image.width, image.height, "image");
-  if (image.pixels.size() != 3 * Codes{image.height, image.width, {}}.positions()) {
-    throw Error(ExitCode::input, "image: got " + counted(image.pixels.size(), "byte") +
-                                     ", expected 3 for each of " + sides(image.width, image.height) +
-                                     " pixels");
-  }
+  check_bytes(image);
+  return with_machine_errors([&] { return self.encode(image); });
+}
+
+void TextToImage::check(const Manifest& manifest, const DescribeRequest& request) {
+  check_description(manifest, request);
+}
+
+Description TextToImage::describe(const DescribeRequest& request, const MethodOptions& method,
+                                  const TextCallback& on_text) {
+  Implementation& self = *implementation_;
+  const Manifest& manifest = self.manifest;
+  check_description(manifest, request);
+  check_bytes(request.image);
+  if (!self.describer) self.describer.emplace(manifest, self.placement, self.options);
+  const Question question = self.describer->resolve(request, method);
+  const Grid& grid = manifest.grids.front();
+  const Image image = fit_to_bundle(manifest, request.image, {grid.width, grid.height, request.fit}, "image");
   return with_machine_errors([&] {
-    if (!self.encoder) self.encoder.emplace(self.manifest, self.placement.device);
-    return self.encoder->encode(image);
+    const Codes codes = self.encode(image);
+    return self.describer->answer(question, codes, self.load_target(), on_text);
   });
 }
 

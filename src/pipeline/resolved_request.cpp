@@ -21,16 +21,6 @@ void check_factor(const char* key, float factor) {
   check_range(factor >= 0 && factor <= 1e6F, key, number_text(factor), "a number of 0 to 1000000");
 }
 
-void check_sampling(const SamplingOptions& sampling) {
-  check_factor("cfg_scale", sampling.cfg_scale);
-  check_factor("temperature", sampling.temperature);
-  check_range(sampling.top_k >= 0, "top_k", std::to_string(sampling.top_k), "0 (off) or more");
-  check_range(sampling.cfg_interval >= -1, "cfg_interval", std::to_string(sampling.cfg_interval),
-              "-1 (all) or more");
-  check_range(sampling.top_p > 0 && sampling.top_p <= 1, "top_p", number_text(sampling.top_p),
-              "a number in (0, 1]");
-}
-
 // Continuous tokens have no probabilities to filter. Values that filter nothing are allowed, as in the
 // metadata of images.
 void check_uncut(const Manifest& manifest, const Request& request) {
@@ -118,13 +108,23 @@ SamplingOptions resolve_sampling(const Manifest& manifest, const Request& reques
 
 }  // namespace
 
+void check_ranges(const SamplingOptions& sampling) {
+  check_factor("cfg_scale", sampling.cfg_scale);
+  check_factor("temperature", sampling.temperature);
+  check_range(sampling.top_k >= 0, "top_k", std::to_string(sampling.top_k), "0 (off) or more");
+  check_range(sampling.cfg_interval >= -1, "cfg_interval", std::to_string(sampling.cfg_interval),
+              "-1 (all) or more");
+  check_range(sampling.top_p > 0 && sampling.top_p <= 1, "top_p", number_text(sampling.top_p),
+              "a number in (0, 1]");
+}
+
 ResolvedRequest resolve_request(const Manifest& manifest, const Request& request) {
   ResolvedRequest resolved;
   resolved.grid = &find_grid(manifest, request.width, request.height);
   resolved.sampling = resolve_sampling(manifest, request);
   resolved.seed = request.seed;
   resolved.class_id = request.class_id;
-  check_sampling(resolved.sampling);
+  check_ranges(resolved.sampling);
   check_uncut(manifest, request);
   check_class(manifest, request);
   check_prompt_text(manifest, request);

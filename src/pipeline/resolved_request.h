@@ -37,6 +37,9 @@ struct ResolvedRequest {
   }
 };
 
+// Throws Error(ExitCode::usage) for values that no token can be sampled with.
+void check_ranges(const SamplingOptions& sampling);
+
 // All but the method and the prompt's ids. Throws Error(ExitCode::usage) when the bundle cannot generate the
 // request, Error(ExitCode::input) when its prompt is no caption. The manifest outlives what is resolved.
 ResolvedRequest resolve_request(const Manifest& manifest, const Request& request);

@@ -17,8 +17,10 @@ namespace {
 // Of an image that a request brings: far above what models generate, and little memory for one at a time.
 constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 24;
 
-const char* how(Fit fit) {
-  return fit == Fit::crop ? "cropped" : fit == Fit::pad ? "padded" : "stretched";
+// Held by who reads an image.
+std::mutex& one_at_a_time() {
+  static std::mutex mutex;
+  return mutex;
 }
 
 // What the mask keeps, and a warning that says it.
@@ -67,7 +69,8 @@ void begin(const EditWanted& edit, TextToImage& engine, const RequestRules& rule
   if (width != fitted.fitted_width || height != fitted.fitted_height) {
     const std::string given = sides(width, height), wanted = sides(fitted.fitted_width, fitted.fitted_height);
     if (rules.strict) throw Error(ExitCode::input, "image: got " + given + " pixels, expected " + wanted);
-    plan.warnings.push_back("image: got " + given + " pixels, it was " + how(edit.fit) + " to " + wanted);
+    plan.warnings.push_back("image: got " + given + " pixels, it was " + fitted_word(edit.fit) + " to " +
+                            wanted);
   }
   const bool has_mask = edit.marks_itself || !edit.mask.empty();
   KeptPart part = has_mask ? part_of_mask(edit, fitted, plan.warnings) : edit.part;
@@ -85,6 +88,15 @@ void begin(const EditWanted& edit, TextToImage& engine, const RequestRules& rule
 
 }  // namespace
 
+const char* fitted_word(Fit fit) {
+  return fit == Fit::crop ? "cropped" : fit == Fit::pad ? "padded" : "stretched";
+}
+
+Image read_one_image(const std::string& file) {
+  const std::lock_guard lock(one_at_a_time());
+  return parse_image(file, "image", kMostPixels);
+}
+
 void require_image_encoder(const Manifest& manifest) {
   if (manifest.has("image_encoder")) return;
   throw HttpError(501, "not_implemented",
@@ -95,9 +107,8 @@ void require_image_encoder(const Manifest& manifest) {
 
 void begin_edit(const EditWanted& edit, TextToImage& engine, const RequestRules& rules,
                 PlannedRequests& plan) {
-  static std::mutex one_at_a_time;
   require_image_encoder(engine.manifest());
-  const std::lock_guard lock(one_at_a_time);
+  const std::lock_guard lock(one_at_a_time());
   with_http_errors([&] { begin(edit, engine, rules, plan); });
 }
 

@@ -29,6 +29,12 @@ struct EditWanted {
   Fit fit = Fit::crop;
 };
 
+// An image file that a request brings; one at a time is read. Throws Error(ExitCode::input).
+Image read_one_image(const std::string& file);
+
+// What is done to an image of other sides: "cropped".
+const char* fitted_word(Fit fit);
+
 // Throws HttpError (501) unless the bundle has an image encoder.
 void require_image_encoder(const Manifest& manifest);
 

@@ -8,6 +8,7 @@
 #include "draft/registry.h"
 #include "lamplighter/version.h"
 #include "pipeline/region.h"
+#include "serve/parse_chat.h"
 
 namespace lamplighter {
 namespace {
@@ -168,6 +169,46 @@ Json img2img_schema(const RequestLimits& limits) {
   return schema;
 }
 
+Json chat_schema(const RequestRules& rules) {
+  const Json shared = shared_fields(rules.limits);
+  Json fields = Json::object();
+  for (const std::string& key : chat_fields()) {
+    if (shared.contains(key)) fields[key] = shared.at(key);
+  }
+  Json url = text("A PNG, JPEG or WebP file as a data URL.");
+  url["pattern"] = "^data:";
+  const Json image{{"type", "object"}, {"properties", {{"url", url}}}, {"required", {"url"}}};
+  const Json parts{{"type", "array"},
+                   {"minItems", 1},
+                   {"items",
+                    {{"type", "object"},
+                     {"properties",
+                      {{"type", choice("Of the part.", {"text", "image_url"})},
+                       {"text", text("A question, or a part of it.")},
+                       {"image_url", image}}},
+                     {"required", {"type"}}}}};
+  const Json message{{"type", "object"},
+                     {"properties", {{"role", choice("Who asks.", {"user"})}, {"content", parts}}},
+                     {"required", {"role", "content"}}};
+  fields["messages"] = {{"type", "array"},
+                        {"minItems", 1},
+                        {"maxItems", 1},
+                        {"items", message},
+                        {"description", "One question about one image."}};
+  fields["model"] = text("Name of a model that describes images.");
+  fields["max_tokens"] = fields["max_completion_tokens"] = whole("Most tokens of the answer.", 1);
+  fields["n"] = whole("Answers.", 1);
+  fields["n"]["maximum"] = 1;
+  fields["fit"] = choice("How an image of another size gets the model's.", {"crop", "pad", "stretch"});
+  fields["stream"] = {{"type", "boolean"}, {"description", "Server-sent events while the text grows."}};
+  fields["stream_options"] = {{"type", "object"}, {"properties", {{"include_usage", {{"type", "boolean"}}}}}};
+  fields["user"] = text("Changes nothing.");
+  return {{"type", "object"},
+          {"properties", std::move(fields)},
+          {"required", {"messages"}},
+          {"additionalProperties", !rules.strict}};
+}
+
 std::vector<std::string> fields_of(const Json& schema) {
   std::vector<std::string> names{"neighbours"};  // which is refused in words
   for (const auto& field : schema.at("properties").items()) names.push_back(field.key());
@@ -212,6 +253,7 @@ Json describe_api(const std::vector<ApiPath>& paths, const RequestRules& rules) 
           {{{"name", "name"}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}}});
     }
     if (path == "/v1/images/generations") operation["requestBody"] = body_of("Generations");
+    if (path == "/v1/chat/completions") operation["requestBody"] = body_of("Chat");
     if (path == "/sdapi/v1/txt2img") operation["requestBody"] = body_of("Txt2Img");
     if (path == "/v1/images/edits") operation["requestBody"] = body_of("Edits", "multipart/form-data");
     if (path == "/sdapi/v1/img2img") operation["requestBody"] = body_of("Img2Img");
@@ -225,6 +267,7 @@ Json describe_api(const std::vector<ApiPath>& paths, const RequestRules& rules) 
            {{"securitySchemes", {{"key", key}, {"basic", basic}}},
             {"schemas",
              {{"Generations", generations_schema(rules)},
+              {"Chat", chat_schema(rules)},
               {"Txt2Img", txt2img_schema(rules.limits)},
               {"Edits", edits_schema(rules)},
               {"Img2Img", img2img_schema(rules.limits)}}}}},

@@ -89,6 +89,9 @@ struct PlannedRequests {
 PlannedRequests plan_requests(const ImagesWanted& wanted, const Manifest& manifest,
                               const MethodOptions& method, const RequestRules& rules);
 
+// The names of fields that change nothing, the first of many, for a warning.
+std::string list_of_unused(const std::vector<std::string>& unused);
+
 // Throws Error(ExitCode::usage) for images of more pixels than `most`.
 void check_pixels(const Manifest& manifest, const Request& request, std::int64_t most);
 

@@ -56,15 +56,6 @@ void choose_size(const Manifest& manifest, std::int64_t most_pixels, Request& re
   request.height = nearest->height;
 }
 
-std::string names_of(const std::vector<std::string>& unused) {
-  constexpr std::size_t most = 64;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(most, unused.size()); ++i) names.push_back(excerpt_of(unused[i]));
-  const std::string more =
-      unused.size() > most ? " and " + std::to_string(unused.size() - most) + " others" : "";
-  return list_of(names) + more;
-}
-
 bool has_method(const Manifest& manifest, const std::string& name) {
   for (const MethodEntry& method : methods()) {
     if (method.name == name) return missing_for(method, manifest).empty();
@@ -73,6 +64,15 @@ bool has_method(const Manifest& manifest, const std::string& name) {
 }
 
 }  // namespace
+
+std::string list_of_unused(const std::vector<std::string>& unused) {
+  constexpr std::size_t most = 64;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(most, unused.size()); ++i) names.push_back(excerpt_of(unused[i]));
+  const std::string more =
+      unused.size() > most ? " and " + std::to_string(unused.size() - most) + " others" : "";
+  return list_of(names) + more;
+}
 
 void check_pixels(const Manifest& manifest, const Request& request, std::int64_t most) {
   const Grid& grid = find_grid(manifest, request.width, request.height);
@@ -107,7 +107,7 @@ PlannedRequests plan_requests(const ImagesWanted& wanted, const Manifest& manife
     if (!rules.strict) choose_size(manifest, rules.limits.pixels, request, plan.warnings);
     check(manifest, request);
     check_pixels(manifest, request, rules.limits.pixels);
-    if (!unused.empty()) plan.warnings.push_back("not used: " + names_of(unused));
+    if (!unused.empty()) plan.warnings.push_back("not used: " + list_of_unused(unused));
     plan.unused = std::move(unused);
     plan.requests.assign(static_cast<std::size_t>(wanted.count), request);
     for (std::size_t i = 0; i < plan.requests.size(); ++i) plan.requests[i].seed += i;

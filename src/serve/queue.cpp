@@ -14,7 +14,7 @@ namespace {
 constexpr int kMostPassing = 8;
 constexpr std::ptrdiff_t kMostExamined = 16;  // behind the first one, to find a request that fits
 
-const char* const kLate = "the deadline passed before the images were complete";
+const char* const kLate = "the deadline passed before the answer was complete";
 
 std::size_t count_all(const std::vector<Request>& requests) {
   std::size_t count = 0;
@@ -23,7 +23,8 @@ std::size_t count_all(const std::vector<Request>& requests) {
 }
 
 // False where nobody waits for the job any more. One that is late fails.
-bool check_wanted(Job& job) {
+template <class AnyJob>
+bool check_wanted(AnyJob& job) {
   if (job.is_wanted() && job.is_late()) job.fail({504, "deadline_exceeded", kLate});
   return job.is_wanted();
 }
@@ -36,9 +37,17 @@ Queue::Queue(std::size_t limit, int slots, OnImage on_image)
 std::shared_ptr<Job> Queue::submit(std::vector<Request> requests, double deadline_s, bool follows) {
   const std::lock_guard lock(mutex_);
   drop_unwanted();
+  check_room(count_all(requests));
+  auto job = std::make_shared<Job>(std::move(requests), deadline_s, follows);
+  for (std::size_t i = 0; i < job->requests().size(); ++i) waiting_.push_back({submitted_++, job, i});
+  changed_.notify_all();
+  return job;
+}
+
+void Queue::check_room(std::size_t wanted) const {
   if (closed_) throw HttpError(503, "shutting_down", "the server is stopping", 5);
   const auto slots = static_cast<std::size_t>(slots_);
-  const std::size_t wanted = count_all(requests), waiting = count_waiting();
+  const std::size_t waiting = count_waiting();
   if (wanted > limit_ + slots) {
     throw HttpError(400, "invalid_value",
                     "got a request for " + counted(wanted, "image") + ", expected at most " +
@@ -51,10 +60,33 @@ std::shared_ptr<Job> Queue::submit(std::vector<Request> requests, double deadlin
                         std::to_string(waiting) + ", at most " + std::to_string(limit_),
                     seconds_to_wait());
   }
-  auto job = std::make_shared<Job>(std::move(requests), deadline_s, follows);
-  for (std::size_t i = 0; i < job->requests().size(); ++i) waiting_.push_back({submitted_++, job, i});
+}
+
+void Queue::submit(std::shared_ptr<TextJob> text) {
+  const std::lock_guard lock(mutex_);
+  drop_unwanted();
+  check_room(1);
+  texts_.push_back({submitted_++, std::move(text)});
   changed_.notify_all();
-  return job;
+}
+
+bool Queue::is_turn_of_text() const {
+  return !texts_.empty() && (waiting_.empty() || texts_.front().number < waiting_.front().number);
+}
+
+std::shared_ptr<TextJob> Queue::next_text() {
+  const std::lock_guard lock(mutex_);
+  text_in_work_.reset();
+  drop_unwanted();
+  if (!is_turn_of_text()) return nullptr;
+  text_in_work_ = std::move(texts_.front().job);
+  texts_.pop_front();
+  return text_in_work_;
+}
+
+bool Queue::is_over() const {
+  const std::lock_guard lock(mutex_);
+  return closed_ && waiting_.empty() && texts_.empty();
 }
 
 void Queue::close() {
@@ -68,6 +100,9 @@ void Queue::fail(const HttpError& error) {
   closed_ = true;
   for (const QueuedImage& entry : waiting_) entry.job->fail(error);
   for (const auto& [number, entry] : in_work_) entry.job->fail(error);
+  for (const QueuedText& text : texts_) text.job->fail(error);
+  if (text_in_work_) text_in_work_->fail(error);
+  texts_.clear();
   waiting_.clear();
   in_work_.clear();
 }
@@ -77,6 +112,7 @@ Queue::State Queue::state() const {
   State state;
   state.waiting = waiting_.size();
   state.in_work = in_work_.size();
+  state.texts = texts_.size() + (text_in_work_ ? 1 : 0);
   state.image_s = image_s_;
   std::set<const Job*> jobs;
   for (const QueuedImage& entry : waiting_) jobs.insert(entry.job.get());
@@ -90,7 +126,7 @@ Queue::State Queue::state() const {
 }
 
 std::size_t Queue::count_waiting() const {
-  std::size_t count = 0;
+  std::size_t count = texts_.size();
   for (const QueuedImage& entry : waiting_) count += count_candidates(entry.job->requests()[entry.image]);
   return count;
 }
@@ -105,6 +141,8 @@ void Queue::drop_unwanted() {
   const auto unwanted = [](const QueuedImage& entry) { return !check_wanted(*entry.job); };
   if (!waiting_.empty() && unwanted(waiting_.front())) passed_ = 0;
   waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), unwanted), waiting_.end());
+  const auto no_text = [](const QueuedText& text) { return !check_wanted(*text.job); };
+  texts_.erase(std::remove_if(texts_.begin(), texts_.end(), no_text), texts_.end());
 }
 
 std::deque<Queue::QueuedImage>::iterator Queue::choose(const Fits& fits, bool is_idle) {
@@ -129,6 +167,7 @@ std::optional<RequestSource::Entry> Queue::next(const Fits& fits, bool is_idle) 
   started_ = true;
   while (true) {
     drop_unwanted();
+    if (is_turn_of_text()) return std::nullopt;
     const auto chosen = choose(fits, is_idle);
     if (chosen != waiting_.end()) {
       QueuedImage entry = std::move(*chosen);

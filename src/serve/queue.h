@@ -14,11 +14,13 @@
 #include "lamplighter/pipeline.h"
 #include "serve/job.h"
 #include "serve/metrics.h"
+#include "serve/text_job.h"
 
 namespace lamplighter {
 
 // Jobs that wait for one engine, first come, first served: a request that fits beside the images in work may
-// pass the first one a few times. Safe to use from several threads.
+// pass the first one a few times. A text waits for its turn among them and for the images in work, and runs
+// alone. Safe to use from several threads.
 class Queue : public RequestSource {
  public:
   // Called for every image that is complete. Its times are those that a client sees: the parts that the
@@ -30,6 +32,13 @@ class Queue : public RequestSource {
 
   // Throws HttpError where the queue is full or closed.
   std::shared_ptr<Job> submit(std::vector<Request> requests, double deadline_s, bool follows);
+  // Throws like it.
+  void submit(std::shared_ptr<TextJob> text);
+  // The text whose turn it is, where no image is in work; null: it is an image's. It is in work until the
+  // next call.
+  std::shared_ptr<TextJob> next_text();
+  // Whether it is closed and empty.
+  bool is_over() const;
   // No more jobs come; those that wait are completed.
   void close();
 
@@ -40,6 +49,7 @@ class Queue : public RequestSource {
 
   struct State {
     std::size_t waiting = 0, in_work = 0;              // images
+    std::size_t texts = 0;                             // waiting and in work
     std::int64_t tokens_done = 0, tokens_in_work = 0;  // of those in work
     std::size_t complete = 0;                          // images of jobs that have others in work or waiting
     double image_s = 0;                                // between two images lately; 0: not known
@@ -62,10 +72,17 @@ class Queue : public RequestSource {
     std::int64_t done = 0, total = 0;  // tokens
   };
 
+  struct QueuedText {
+    std::uint64_t number = 0;
+    std::shared_ptr<TextJob> job;
+  };
+
   // All with the lock held:
+  bool is_turn_of_text() const;
+  void check_room(std::size_t wanted) const;
   void drop_unwanted();
   std::deque<QueuedImage>::iterator choose(const Fits& fits, bool is_idle);
-  std::size_t count_waiting() const;  // images, each candidate of a region as one
+  std::size_t count_waiting() const;  // images, each candidate of a region as one, and texts
   int seconds_to_wait() const;
 
   const std::size_t limit_;
@@ -74,8 +91,10 @@ class Queue : public RequestSource {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<QueuedImage> waiting_;
+  std::deque<QueuedText> texts_;
+  std::shared_ptr<TextJob> text_in_work_;
   std::map<std::uint64_t, QueuedImage> in_work_;
-  std::uint64_t submitted_ = 0;  // images
+  std::uint64_t submitted_ = 0;  // images and texts
   int passed_ = 0;               // how often the first one was passed
   std::atomic<bool> started_{false};
   bool closed_ = false;

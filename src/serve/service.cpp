@@ -30,11 +30,26 @@ Service::Model::~Model() {
 
 void Service::Model::run() {
   try {
-    engine.serve(queue, method);
+    do {
+      engine.serve(queue, method);
+      while (const std::shared_ptr<TextJob> text = queue.next_text()) describe(*text);
+    } while (!queue.is_over());
   } catch (const std::exception&) {
     const std::lock_guard lock(mutex_);
     failure_ = std::current_exception();
     queue.fail({500, "internal_error", "the engine has failed"});
+  }
+}
+
+void Service::Model::describe(TextJob& job) {
+  try {
+    job.complete(engine.describe(job.request, job.method, [&](const std::string& more) {
+      job.grow(more);
+      return job.is_wanted() && !job.is_late();
+    }));
+  } catch (const Error& error) {
+    const HttpError late(504, "deadline_exceeded", "the deadline passed before the text was complete");
+    job.fail(job.is_late() ? late : to_http_error(error));
   }
 }
 
@@ -102,7 +117,7 @@ void Service::close() {
 bool Service::is_idle() const {
   return std::all_of(models_.begin(), models_.end(), [](const auto& model) {
     const Queue::State state = model->queue.state();
-    return state.waiting == 0 && state.in_work == 0;
+    return state.waiting == 0 && state.in_work == 0 && state.texts == 0;
   });
 }
 

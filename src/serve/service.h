@@ -49,6 +49,7 @@ class Service {
 
    private:
     void run();
+    void describe(TextJob& job);
 
     std::size_t generated_ = 0;  // images, by the engine's thread
     mutable std::mutex mutex_;

@@ -211,14 +211,15 @@ def chameleon(folder: Path) -> Path:
     return finish(folder, "chameleon", ["64x48"], weights, state, *parts)
 
 
-def anole(folder: Path) -> Path:
+def anole(folder: Path, *words: object) -> Path:
     """One Hugging Face folder with tokenizer and image tokenizer; norms by head; 4 x 4 codes."""
     weights = Weights(Shape(), 22)
     state = weights.target("head")
     extra = {f"model.vqmodel.{name}": tensor for name, tensor in image_tokenizer().items()}
     model = write_shards(folder / "model", weights.shape, {**state, **extra}, 2)
     (model / "tokenizer.json").write_bytes(TOKENIZER.read_bytes())
-    return finish(folder, "anole", ["64x64"], weights, state, "--model", model, "--vq", model)
+    parts = ("--model", model, "--vq", model, *words)
+    return finish(folder, "anole", ["64x64"], weights, state, *parts)
 
 
 def lumina(folder: Path) -> Path:

@@ -62,7 +62,7 @@ def flags_of(text: str) -> set[str]:
     [
         (["gen"], ["generate"]),
         (["--v"], ["--version"]),
-        (["help", "de"], ["decode", "devices"]),
+        (["help", "de"], ["decode", "describe", "devices"]),
         (["completion", ""], ["bash", "zsh"]),
         (["generate", "--meth"], ["--method"]),
         (["generate", "--method", "sjd"], ["sjd", "sjd-pac"]),

@@ -18,7 +18,7 @@ def test_devices(cli: Cli) -> None:
 
 
 COMMANDS = ("generate", "batch", "serve", "bench", "tune-tree", "neighbours", "inspect", "check", "decode",
-            "encode", "devices")  # fmt: skip
+            "encode", "describe", "devices")  # fmt: skip
 
 
 def flags_of(text: str) -> list[str]:

@@ -29,6 +29,7 @@ KINDS = (
     "vqgan_",
     "chameleon_hf",
     "chameleon_meta",
+    "chameleon_text",
     "lumina_mgpt",
     "lantern_target",
     "lantern_drafter",

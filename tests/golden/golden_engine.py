@@ -53,6 +53,13 @@ def images_of(sizes: Iterable[tuple[int, int]], text_length: int) -> dict[str, A
     }
 
 
+def pieces(tokenizer: Path) -> dict[str, int]:
+    """Ids by piece of a tokenizer.json, added ones too."""
+    content = json.loads(tokenizer.read_text(encoding="utf-8"))
+    added = {token["content"]: token["id"] for token in content["added_tokens"]}
+    return {**content["model"]["vocab"], **added}
+
+
 def manifest(bundle: Path) -> dict[str, Any]:
     return dict(json.loads((bundle / "manifest.json").read_text(encoding="utf-8")))
 

@@ -131,6 +131,32 @@ def save_model(
     return folder
 
 
+def piece_of_code(code: int) -> str:
+    return "IMGIMG" + "".join("ABCDEFGHIJ"[int(digit)] for digit in str(code)) + "Z"
+
+
+def tokenizer(folder: Path, added: dict[str, int] | None = None, **changes: int) -> Path:
+    """A tokenizer.json of SHAPE's vocabulary; changes: ids of pieces."""
+    pieces = {
+        "<s>": 0,
+        "</s>": 2,
+        "<eoss>": 44,
+        "<racm3:break>": 45,
+        "<reserved08706>": 46,
+        "a": 70,
+    }
+    pieces.update({piece_of_code(code): 4 + code for code in range(40)})
+    pieces.update(changes)
+    special = {"<s>": pieces.pop("<s>"), **(added or {})}
+    path = folder / "tokenizer.json"
+    content = {
+        "model": {"type": "BPE", "vocab": pieces, "merges": []},
+        "added_tokens": [{"content": text, "id": number} for text, number in special.items()],
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
 class Files(ExportRun):
     """A checkpoint in a folder and a call of the exporter."""
 

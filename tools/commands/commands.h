@@ -9,6 +9,7 @@ void add_generate(CLI::App& app);
 void add_batch(CLI::App& app);
 void add_decode(CLI::App& app);
 void add_encode(CLI::App& app);
+void add_describe(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_check(CLI::App& app);
 void add_bench(CLI::App& app);

@@ -175,6 +175,13 @@ void describe_generating(const Manifest& manifest, const Placement& placement, L
                                     counted(manifest.cache.max_length, "slot"));
   }
   if (manifest.has("target")) lines.emplace_back("sampling", describe_sampling(manifest));
+  if (manifest.text) {
+    const SamplingOptions& sampling = manifest.text->sampling;
+    lines.emplace_back("texts", "about images, " + counted(manifest.text->length, "position") +
+                                    " for all, temperature " +
+                                    format_fixed(static_cast<double>(sampling.temperature), 2) + ", top-p " +
+                                    format_fixed(static_cast<double>(sampling.top_p), 2));
+  }
   const char* label = "grids";
   for (const Grid& grid : manifest.grids) lines.emplace_back(std::exchange(label, ""), describe_grid(grid));
   if (!manifest.has("target")) return;

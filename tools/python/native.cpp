@@ -198,6 +198,36 @@ class Engine {
     listener.raise();
   }
 
+  // record: the sampling, the method and its options.
+  py::tuple describe_one(const std::string& record, const std::string& prompt, const PixelArray& pixels,
+                         const std::string& fit, std::optional<std::int64_t> max_tokens,
+                         const py::object& on_text) {
+    const Request sampled = parse_request(record);
+    DescribeRequest request{image_of(pixels), parse_fit(fit),      prompt,        sampled.seed,
+                            max_tokens,       sampled.temperature, sampled.top_p, sampled.top_k};
+    std::exception_ptr raised;
+    const auto listen = [&](const std::string& more) {
+      const py::gil_scoped_acquire lock;
+      try {
+        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+        if (!on_text.is_none() && !more.empty()) on_text(more);
+      } catch (...) {
+        raised = std::current_exception();
+      }
+      return !raised;
+    };
+    Description result;
+    try {
+      const py::gil_scoped_release unlocked;
+      result = engine_.describe(request, sampled.method.value_or(MethodOptions{}), listen);
+    } catch (const Error&) {
+      if (raised) std::rethrow_exception(raised);
+      throw;
+    }
+    return py::make_tuple(result.text, result.is_cut ? "length" : "stop", result.prompt_tokens, result.ids,
+                          statistics_of(result.statistics));
+  }
+
   py::array decode(const CodeArray& codes) {
     const Codes ids = codes_in(codes);
     Image image;
@@ -295,6 +325,8 @@ PYBIND11_MODULE(_native, module) {
       .def("generate", &Engine::generate, py::arg("records"), py::arg("on_result"), py::arg("on_row"),
            py::arg("on_progress"), py::arg("continued"), py::arg("keep_rows"), py::arg("keep_tokens"),
            py::arg("region"), py::arg("fit"))
+      .def("describe", &Engine::describe_one, py::arg("record"), py::arg("prompt"), py::arg("pixels"),
+           py::arg("fit"), py::arg("max_tokens"), py::arg("on_text"))
       .def("decode", &Engine::decode, py::arg("codes"))
       .def("encode", &Engine::encode, py::arg("pixels"), py::arg("width"), py::arg("height"), py::arg("fit"));
 }

@@ -82,6 +82,7 @@ bool Routes::Route::matches(const std::string& asked) const {
 Routes::Routes(Service& service, const HttpOptions& given, Terminal& terminal)
     : options(given), service_(service), terminal_(terminal), origin_(own_hosts(given), given.cors) {
   add_openai();
+  add_chat();
   add_webui();
   add_rest();
 }

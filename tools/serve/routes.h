@@ -59,6 +59,7 @@ class Routes : public HttpHandler {
   };
 
   void add_openai();
+  void add_chat();
   void add_webui();
   void add_rest();
   void get(const std::string& path, Access access, Handler handler);
@@ -89,6 +90,7 @@ class Routes : public HttpHandler {
   void require_reader() const;
   void edits(HttpRequest& request, HttpResponse& response);
   void stream(const HttpRequest& asked, HttpResponse& response, const Submission& submission);
+  void chat(HttpRequest& request, HttpResponse& response);
   Service::Model& named_model(const std::string& name);
 
   // Images of the web UI's API, which any client may look at and the client that asked may interrupt.

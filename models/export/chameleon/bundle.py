@@ -18,7 +18,7 @@ DOWNSAMPLE = 16  # of the published image tokenizer
 SIZE_STEP = 2  # codes per step of Lumina-mGPT's size tokens
 PUBLISHED_VOCABULARY = 65536
 # Ids that stand for one thing each. size_base is not among them: no size is 0.
-MARKS = ("bos", "end_of_image", "begin_of_image", "separator", "row_end")
+MARKS = ("bos", "end_of_image", "begin_of_image", "separator", "end_of_text", "row_end")
 TEXT_LENGTH = 256  # most ids of one text, unless the positions leave fewer
 SHORTEST_TEXT = 64  # a size that leaves fewer does not fit
 # The first sentence is the notice that copies have to carry.
@@ -189,6 +189,32 @@ def target_entries(
     return entries
 
 
+def text_entry(config: ChameleonConfig, settings: Settings, grid: dict[str, Any]) -> dict[str, Any]:
+    """Manifest entry of texts about an image, whose codes stand behind the question.
+
+    Meta's program has this temperature and top-p. ExportError: there is no room for a text.
+    """
+    ids = settings.tokens
+    length = settings.max_positions or config.max_positions
+    needed = 4 + grid["rows"] * grid["columns"] + SHORTEST_TEXT
+    if needed > length:
+        raise ExportError(
+            f"--text: an image of {grid['width']}x{grid['height']} and a short text take {needed} "
+            f"positions, the model has {length}",
+            2,
+        )
+    return {
+        "prefix": [ids.bos],
+        "text": "{prompt}{image}",
+        "before_image": [ids.begin_of_image],
+        "after_image": [ids.end_of_image],
+        "suffix": [ids.separator],
+        "stop": [ids.separator, ids.end_of_text],
+        "length": length,
+        "sampling": {"temperature": 0.7, "top_k": 0, "top_p": 0.9},
+    }
+
+
 def text_room(entries: dict[str, Any]) -> int:
     """Most ids of one text in a prompt."""
     prompt, grid = entries["prompt"], entries["grids"][0]
@@ -196,8 +222,13 @@ def text_room(entries: dict[str, Any]) -> int:
     return int(prompt["length"] - len(around))
 
 
-def tokenizer_entry(path: Path, ids: TokenIds, vocabulary: int, length: int) -> dict[str, Any]:
-    """Manifest entry of a tokenizer whose special pieces have the ids that are used."""
+def tokenizer_entry(
+    path: Path, ids: TokenIds, vocabulary: int, length: int, text: bool
+) -> dict[str, Any]:
+    """Manifest entry of a tokenizer whose special pieces have the ids that are used.
+
+    text: the bundle generates texts, too.
+    """
     pieces = bpe_pieces(path)
     largest = max(pieces.values(), default=-1)
     if largest >= vocabulary:
@@ -210,6 +241,8 @@ def tokenizer_entry(path: Path, ids: TokenIds, vocabulary: int, length: int) -> 
         "<eoss>": ids.end_of_image,
         "<reserved08706>": ids.separator,
     }
+    if text:
+        expected["</s>"] = ids.end_of_text
     for code in range(ids.codebook_size):
         letters = "".join("ABCDEFGHIJ"[int(digit)] for digit in str(code))
         expected[f"IMGIMG{letters}Z"] = ids.first_image_id + code

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...bundle import Bundle
 from ...chameleon.config import TokenIds
-from ...chameleon.target_module import TargetModule
+from ...chameleon.target_module import TargetModule, TextTargetModule
 from ..checkpoint import ExportError
 from ..common import (
     add_bundle_options,
@@ -29,6 +29,7 @@ from .bundle import (
     TEXT_LENGTH,
     read_settings,
     target_entries,
+    text_entry,
     text_room,
     tokenizer_entry,
     usual_tokenizer,
@@ -71,6 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser, framed: bool) -> None:
             help="sizes in pixels, multiples of 32; default: 512x512, 768x768 and 1024x1024 as far "
             "as the model has positions",
         )
+    else:
+        parser.add_argument(
+            "--text",
+            action="store_true",
+            help="keep the head's rows of text, with which the model describes images",
+        )
     add_config_option(parser, "other token ids, sizes, sampling")
     add_bundle_options(parser, LICENCE)
 
@@ -87,6 +94,9 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
     settings = read_settings(options.config)
     if getattr(options, "sizes", None):
         settings.sizes = parse_sizes(options.sizes)
+    text = getattr(options, "text", False)
+    if text:
+        require_text(options)
     downsample = DOWNSAMPLE
     if options.vq:
         parts, decoder = vqgan_parts(options.vq, options.vq_config, None)
@@ -99,17 +109,32 @@ def fill(bundle: Bundle, options: argparse.Namespace, scratch: Path) -> None:
         check_codes(options, bundle, settings.tokens)
         entries = target_entries(FAMILIES[options.family], weights.config, settings, downsample)
         bundle.entries.update(entries)
+        if text:
+            grid = entries["grids"][0]
+            bundle.entries["text"] = text_entry(weights.config, settings, grid)
         vocabulary = weights.config.vocab_size
         length = text_room(entries)
     add_tokenizer(bundle, options, settings.tokens, vocabulary, length)
     if options.model:
         ids, config = settings.tokens, weights.config
+        make = TextTargetModule if text else TargetModule
         add_target(
             bundle,
             options,
             weights,
             scratch,
-            lambda positions, read, keep: TargetModule(config, ids, positions, read, keep),
+            lambda positions, read, keep: make(config, ids, positions, read, keep),
+        )
+
+
+def require_text(options: argparse.Namespace) -> None:
+    """ExportError: texts need more than the command line gives."""
+    if not options.model:
+        raise ExportError("--text: got no --model, expected one: its head gives texts", 2)
+    if find_tokenizer(options) is None:
+        raise ExportError(
+            "--text: got no tokenizer.json, expected one, which reads and writes texts; give --tokenizer",
+            2,
         )
 
 
@@ -128,7 +153,8 @@ def add_tokenizer(
     path = find_tokenizer(options)
     if path is None:
         return
-    bundle.entries["tokenizer"] = tokenizer_entry(path, ids, vocabulary, length)
+    text = "text" in bundle.entries
+    bundle.entries["tokenizer"] = tokenizer_entry(path, ids, vocabulary, length, text)
     bundle.files[path.name] = path
 
 

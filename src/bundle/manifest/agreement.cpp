@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bundle/draft_kinds.h"
+#include "bundle/manifest/text.h"
 
 namespace lamplighter {
 namespace {
@@ -77,6 +78,28 @@ void check_target(JsonReader& reader, const Manifest& manifest) {
     if (prompt.unconditional.empty() && grid.before.empty() && !prompt.negative_text)
       reader.fail("prompt.unconditional: got no ids, expected some, or some before " + name);
   }
+}
+
+// What images are described with.
+void check_text(JsonReader& reader, const Manifest& manifest) {
+  const TextEntry& text = *manifest.text;
+  if (!manifest.has("target") || manifest.is_continuous())
+    reader.fail("text: got an entry, expected none without a target of codes");
+  const std::vector<std::string>& methods = manifest.modules.at("target").methods;
+  if (std::find(methods.begin(), methods.end(), kTextLogits) == methods.end())
+    reader.fail("text: got an entry, expected text_logits among modules.target.methods");
+  if (!manifest.tokenizer || manifest.tokenizer->kind != "bpe")
+    reader.fail("text: got an entry, expected it beside a tokenizer of kind bpe");
+  const std::int64_t vocabulary = manifest.tokens.vocabulary;
+  check_ids(reader, "text.prefix", text.prefix, vocabulary);
+  check_ids(reader, "text.before_image", text.before_image, vocabulary);
+  check_ids(reader, "text.after_image", text.after_image, vocabulary);
+  check_ids(reader, "text.suffix", text.suffix, vocabulary);
+  check_ids(reader, "text.stop", text.stop, vocabulary);
+  if (fixed_ids(manifest) + 1 >= text.length)
+    reader.fail("text.length " + number(text.length) +
+                " leaves no room for a question and an answer behind " + number(fixed_ids(manifest)) +
+                " ids of an image and around it");
 }
 
 // The same for continuous tokens.
@@ -189,6 +212,7 @@ void check_decoder(JsonReader& reader, const Manifest& manifest) {
 void check_agreement(JsonReader& reader, const Manifest& manifest) {
   if (manifest.has("target"))
     manifest.is_continuous() ? check_continuous(reader, manifest) : check_target(reader, manifest);
+  if (manifest.text) check_text(reader, manifest);
   check_drafters(reader, manifest);
   manifest.has("image_decoder") ? check_decoder(reader, manifest) : check_squares(reader, manifest);
   if (manifest.has("image_encoder")) require(reader, "decoder", "an image encoder");

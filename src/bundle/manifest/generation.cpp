@@ -96,18 +96,22 @@ GuidanceSchedule read_schedule(JsonReader reader) {
 void read_sampling(JsonReader reader, Manifest& manifest) {
   SamplingOptions& sampling = manifest.sampling;
   if (reader.has("cfg_scale")) sampling.cfg_scale = reader.fp32("cfg_scale");
-  if (reader.has("temperature")) sampling.temperature = reader.fp32("temperature");
-  if (reader.has("top_k")) sampling.top_k = reader.integer("top_k", 0);
-  if (reader.has("top_p")) sampling.top_p = reader.fp32("top_p");
+  read_filters(reader, sampling);
   if (reader.has("order")) manifest.sampling_order = reader.choice("order", {"ar", "eagle"});
   if (reader.has("schedule")) manifest.schedule = read_schedule(reader.object("schedule"));
   if (!is_factor(sampling.cfg_scale)) reader.reject("cfg_scale", "a number of 0 to 1000000");
-  if (!is_factor(sampling.temperature)) reader.reject("temperature", "a number of 0 to 1000000");
-  if (sampling.top_p <= 0 || sampling.top_p > 1) reader.reject("top_p", "a number in (0, 1]");
   reader.finish();
 }
 
 }  // namespace
+
+void read_filters(JsonReader& reader, SamplingOptions& sampling) {
+  if (reader.has("temperature")) sampling.temperature = reader.fp32("temperature");
+  if (reader.has("top_k")) sampling.top_k = reader.integer("top_k", 0);
+  if (reader.has("top_p")) sampling.top_p = reader.fp32("top_p");
+  if (!is_factor(sampling.temperature)) reader.reject("temperature", "a number of 0 to 1000000");
+  if (sampling.top_p <= 0 || sampling.top_p > 1) reader.reject("top_p", "a number in (0, 1]");
+}
 
 void read_generating(JsonReader& reader, Manifest& manifest) {
   if (reader.has("prompt")) manifest.prompt = read_prompt(reader.object("prompt"));
@@ -115,6 +119,7 @@ void read_generating(JsonReader& reader, Manifest& manifest) {
     for (JsonReader& grid : reader.objects("grids")) manifest.grids.push_back(read_grid(grid));
   }
   if (reader.has("sampling")) read_sampling(reader.object("sampling"), manifest);
+  if (reader.has("text")) read_text(reader.object("text"), manifest);
 }
 
 }  // namespace lamplighter

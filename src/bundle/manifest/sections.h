@@ -16,6 +16,10 @@ constexpr std::int64_t kMaxSize = std::int64_t{1} << 20;  // widths, lengths, co
 void read_modules(JsonReader& reader, Manifest& manifest);
 void read_data(JsonReader& reader, Manifest& manifest);
 
+// The filters of tokens and their temperature.
+void read_filters(JsonReader& reader, SamplingOptions& sampling);
+// What images are described with.
+void read_text(JsonReader text, Manifest& manifest);
 // Prompt, grids and sampling.
 void read_generating(JsonReader& reader, Manifest& manifest);
 // Sizes of tokens, target, cache and decoder.

@@ -1,10 +1,13 @@
 #include "bundle/modules/target.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include "base/format.h"
+#include "bundle/manifest/text.h"
 #include "kernels/attend/rounded_cache.h"
 #include "lamplighter/error.h"
 
@@ -57,6 +60,10 @@ Target::Target(const Manifest& manifest, const Placement& placement)
 
 Target::Target(Manifest manifest, Module module)
     : manifest_(std::move(manifest)), module_(std::move(module)) {
+  check_head();
+}
+
+void Target::check_head() const {
   // Runs the head once: an archive that disagrees with its manifest fails here.
   const std::int64_t width = manifest_.target.hidden;
   const auto hidden = at::zeros({1, 1, width}, at::dtype(placement().dtype).device(placement().device));
@@ -111,7 +118,26 @@ Target::Part Target::forward_layers(std::int64_t first, std::int64_t end, const 
 }
 
 at::Tensor Target::logits(const at::Tensor& hidden) const {
-  return module_("logits", {hidden});
+  return codes_ > 0 ? text_logits(hidden) : module_("logits", {hidden});
+}
+
+at::Tensor Target::text_logits(const at::Tensor& hidden) const {
+  const at::Tensor rows = module_(kTextLogits, {hidden});
+  // Finite, because infinite logits say that weights are damaged. At any temperature it is far from the
+  // others.
+  const double least = rows.scalar_type() == at::kHalf ? -65504.0 : -1e38;
+  const at::Tensor codes = at::full({rows.size(0), rows.size(1), codes_}, least, rows.options());
+  return at::cat(
+      {rows.narrow(2, 0, first_code_), codes, rows.narrow(2, first_code_, rows.size(2) - first_code_)}, 2);
+}
+
+Target Target::for_text(Manifest text) const {
+  Target target = *this;
+  target.first_code_ = manifest_.tokens.first_image_id;
+  target.codes_ = manifest_.tokens.codebook_size;
+  target.manifest_ = std::move(text);
+  target.check_head();
+  return target;
 }
 
 at::Tensor Target::make_cache(std::int64_t sequences, std::int64_t slots) const {

@@ -58,6 +58,10 @@ class Target {
   // hidden [S, R, H] -> [S, R, V].
   at::Tensor logits(const at::Tensor& hidden) const;
 
+  // The same weights for texts, as text_manifest() describes them: V counts all ids, and codes of images
+  // have no probability.
+  Target for_text(Manifest text) const;
+
   // Keys and values for `sequences` sequences: [layers, 2, S, kv_heads, slots, head_dim], or rounded
   // (kernels/attend/rounded_cache.h).
   at::Tensor make_cache(std::int64_t sequences, std::int64_t slots) const;
@@ -67,8 +71,13 @@ class Target {
   const Placement& placement() const { return module_.placement(); }
 
  private:
+  at::Tensor text_logits(const at::Tensor& hidden) const;
+  // Throws unless the head gives what the manifest says.
+  void check_head() const;
+
   Manifest manifest_;
   Module module_;
+  std::int64_t first_code_ = 0, codes_ = 0;  // of texts: the ids of images, which its head leaves out
 };
 
 // Encodes captions: ids, mask int64 [B, T] -> [B, T, C].

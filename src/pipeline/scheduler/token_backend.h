@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "decode/decode.h"
@@ -57,16 +58,16 @@ class TokenBackend : public Backend {
 // The networks of a bundle of image tokens.
 class TokenNetworks : public Networks {
  public:
-  // Loads all but the drafters, which are loaded by the first method that names them. All of it outlives the
-  // networks. Throws Error(ExitCode::bundle).
+  // Loads the text encoder; drafters are loaded by the first method that names them. All but the target,
+  // whose copies share the weights, outlives the networks. Throws Error(ExitCode::bundle).
   TokenNetworks(const Manifest& manifest, const Placement& placement, const RuntimeOptions& options,
-                const PixelDecoder* decoder)
+                const PixelDecoder* decoder, Target target)
       : manifest_(manifest),
         placement_(placement),
         options_(options),
         decoder_(decoder),
         prompts_(manifest, placement),
-        target_(manifest, placement) {}
+        target_(std::move(target)) {}
 
   std::unique_ptr<Backend> backend(const ResolvedRequest& first, const RunLimits& limits) override;
   std::optional<TableRun> try_methods(const std::vector<ResolvedRequest>& requests) override;

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from chameleon_files import CONFIG, IDS, SHAPE, Files, save_model
+from chameleon_files import CONFIG, IDS, SHAPE, Files, piece_of_code, save_model, tokenizer
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -110,24 +109,6 @@ def test_usual_sizes_as_far_as_there_are_positions(
     assert [grid["width"] for grid in manifest["grids"]] == widths
     assert manifest["prompt"]["length"] == 1 + text + 3
     assert manifest["cache"]["max_length"] <= positions
-
-
-def piece_of_code(code: int) -> str:
-    return "IMGIMG" + "".join("ABCDEFGHIJ"[int(digit)] for digit in str(code)) + "Z"
-
-
-def tokenizer(folder: Path, added: dict[str, int] | None = None, **changes: int) -> Path:
-    pieces = {"<s>": 0, "<eoss>": 44, "<racm3:break>": 45, "<reserved08706>": 46, "a": 70}
-    pieces.update({piece_of_code(code): 4 + code for code in range(40)})
-    pieces.update(changes)
-    special = {"<s>": pieces.pop("<s>"), **(added or {})}
-    path = folder / "tokenizer.json"
-    content = {
-        "model": {"type": "BPE", "vocab": pieces, "merges": []},
-        "added_tokens": [{"content": text, "id": number} for text, number in special.items()],
-    }
-    path.write_text(json.dumps(content))
-    return path
 
 
 def test_tokenizer_beside_the_model(files: Files) -> None:

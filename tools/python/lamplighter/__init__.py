@@ -32,10 +32,11 @@ except ImportError as error:
 from .engine import TextToImage, methods, option_meanings  # noqa: E402  after the native part
 from .error import Error  # noqa: E402
 from .pipeline import Pipeline, PipelineOutput  # noqa: E402
-from .result import Result, Statistics  # noqa: E402
+from .result import Description, Result, Statistics  # noqa: E402
 
 __version__ = _native.version
 __all__ = [
+    "Description",
     "Error",
     "Pipeline",
     "PipelineOutput",

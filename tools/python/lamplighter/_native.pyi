@@ -67,6 +67,15 @@ class Engine:
         region: Region | None,
         fit: str | None,
     ) -> None: ...
+    def describe(
+        self,
+        record: str,
+        prompt: str,
+        pixels: NDArray[np.uint8],
+        fit: str,
+        max_tokens: int | None,
+        on_text: Callable[[str], object] | None,
+    ) -> tuple[str, str, int, list[int], dict[str, Any]]: ...
     def decode(self, codes: NDArray[np.int32]) -> NDArray[np.uint8]: ...
     def encode(
         self, pixels: NDArray[np.uint8], width: int | None, height: int | None, fit: str

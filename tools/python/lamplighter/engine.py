@@ -20,7 +20,7 @@ from PIL import Image
 from . import _native
 from .error import USAGE, Error
 from .keep import Kept, Region, continued, on_white
-from .result import Result, Statistics
+from .result import Description, Result, Statistics
 
 _log = logging.getLogger("lamplighter")
 
@@ -170,7 +170,9 @@ class TextToImage:
 
     def _refuse_in_a_run(self, name: str) -> None:
         if self._generating == threading.get_ident():
-            raise Error(f"{name}: got a call from on_row, expected one after the run", USAGE)
+            raise Error(
+                f"{name}: got a call from on_row or on_text, expected one after the run", USAGE
+            )
 
     def decode(self, codes: NDArray[np.int32]) -> Image.Image:
         """Decodes codebook indices, (rows, columns), to an image. Raises Error when they do not fit the decoder."""
@@ -194,6 +196,49 @@ class TextToImage:
         self._refuse_in_a_run("encode")
         with self._lock:
             return self._engine.encode(on_white(image), width, height, fit)
+
+    def describe(
+        self,
+        image: Image.Image,
+        prompt: str = "Describe the image.",
+        *,
+        method: str | None = None,
+        seed: int = 42,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        fit: str = "crop",
+        on_text: Callable[[str], object] | None = None,
+        **options: Any,
+    ) -> Description:
+        """Answers a question about an image, with bundles that describe images. What is None is the bundle's default.
+
+        method: ar (None), or a lossless one of `methods()` without a drafter: ngram, sjd, ...
+        max_tokens: most tokens of the answer; None: 256.
+        fit: how an image of another size gets the bundle's first: crop, pad or stretch.
+        on_text: called as on_text(more) with what the answer has become longer by.
+        options: of the method, as for `generate`.
+
+        Raises Error, exceptions of on_text, and KeyboardInterrupt.
+        """
+        known = {name for name, *_ in _native.options}
+        for name in options:
+            if name.removesuffix("_") not in known:
+                raise Error(f"{name}: got it for a text, expected an option of methods", USAGE)
+        options |= {"method": method, "temperature": temperature, "top_k": top_k, "top_p": top_p}
+        record = json.loads(_record("", secrets.randbits(63) if seed == -1 else seed, options))
+        del record["prompt"]
+        self._refuse_in_a_run("describe")
+        with self._lock:
+            self._generating = threading.get_ident()
+            try:
+                *answer, statistics = self._engine.describe(
+                    json.dumps(record), prompt, on_white(image), fit, max_tokens, on_text
+                )
+            finally:
+                self._generating = None
+        return Description(*answer, Statistics(**statistics))
 
 
 def _typed(function: Any) -> inspect.Signature:

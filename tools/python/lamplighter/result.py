@@ -35,6 +35,21 @@ class Statistics:
     """Wall-clock seconds of text, prefill, decode and image; draft, score, verify and commit are parts of decode."""
 
 
+@dataclass(frozen=True)
+class Description:
+    """What a model says of an image."""
+
+    text: str
+    finish_reason: str
+    """stop, or length where it has as many tokens as it may have."""
+    prompt_tokens: int
+    """Of the image, the question and what stands around them."""
+    ids: list[int]
+    """Of the text, by the tokenizer."""
+    statistics: Statistics
+    """Of text tokens in place of image tokens."""
+
+
 @dataclass(frozen=True, repr=False)
 class Result:
     """An image. Notebooks show it."""
