@@ -17,6 +17,17 @@ TEST(Utf8, FindsTheFirstIllFormedByte) {
   EXPECT_EQ(find_invalid_utf8("\x80"), 0U);
 }
 
+TEST(Utf8, WhatMoreBytesMayCompleteIsNotWhole) {
+  EXPECT_EQ(count_whole_utf8(""), 0U);
+  EXPECT_EQ(count_whole_utf8("a\u00e9\u20ac\U0001F600"), 10U);
+  EXPECT_EQ(count_whole_utf8("a\xc3"), 1U);
+  EXPECT_EQ(count_whole_utf8("a\xe2\x82"), 1U);
+  EXPECT_EQ(count_whole_utf8("a\xf0\x9f\x98"), 1U);
+  EXPECT_EQ(count_whole_utf8("\xf0"), 0U);
+  for (const char* text : {"a\xff", "a\x80", "a\xe0\x80", "a\xed\xa0", "a\xf5"})  // nothing completes these
+    EXPECT_EQ(count_whole_utf8(text), std::string(text).size()) << text;
+}
+
 TEST(Utf8, ReplacesOnePartAtATime) {
   // Equals Python's bytes.decode("utf-8", "replace").
   EXPECT_EQ(decode_utf8("a\xe2\x82z"), U"a\uFFFDz");

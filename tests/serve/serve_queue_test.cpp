@@ -172,6 +172,54 @@ TEST_F(ServeQueueTest, NextWaitsWhenNothingIsInWork) {
   later.join();
 }
 
+TEST_F(ServeQueueTest, ATextWaitsForItsTurnAndForTheImagesInWork) {
+  const auto text = [&](double deadline_s = 60) {
+    auto job = std::make_shared<TextJob>(DescribeRequest{}, MethodOptions{}, deadline_s);
+    queue_.submit(job);
+    return job;
+  };
+  submit(1);
+  const auto asked = text();
+  submit(1);
+  EXPECT_EQ(queue_.state().texts, 1U);
+  EXPECT_EQ(queue_.next_text(), nullptr);  // an image came first
+  const std::uint64_t first = take();
+  EXPECT_FALSE(queue_.next(kAll, false));  // the next image came behind the text
+  queue_.complete(first, Result());
+  EXPECT_FALSE(queue_.next(kAll, true));  // and ends the run
+  EXPECT_EQ(queue_.next_text(), asked);
+  EXPECT_EQ(queue_.state().texts, 1U);  // in work
+  EXPECT_EQ(queue_.next_text(), nullptr);
+  EXPECT_EQ(queue_.state().texts, 0U);
+  take();
+  text()->cancel();
+  const auto late = text(0);
+  EXPECT_EQ(queue_.next_text(), nullptr);
+  EXPECT_EQ(status_of([&] { late->more(milliseconds(0)); }), 504);
+  for (int i = 0; i < 5; ++i) text();
+  EXPECT_EQ(status_of([&] { text(); }), 429);
+  queue_.close();
+  EXPECT_FALSE(queue_.is_over());
+  while (queue_.next_text() != nullptr) continue;
+  EXPECT_TRUE(queue_.is_over());
+  EXPECT_EQ(status_of([&] { text(); }), 503);
+}
+
+TEST_F(ServeQueueTest, TextsComeInParts) {
+  TextJob job({}, {}, 60);
+  EXPECT_EQ(job.more(milliseconds(0)), "");
+  job.grow("a");
+  job.grow("b");
+  EXPECT_EQ(job.result(), nullptr);
+  EXPECT_EQ(job.more(milliseconds(0)), "ab");
+  job.grow("c");
+  job.complete({"abc", {1, 2, 3}, true, 9, {}, {}, {}});
+  EXPECT_EQ(job.result(), nullptr);  // before all text is taken
+  EXPECT_EQ(job.more(milliseconds(0)), "c");
+  ASSERT_NE(job.result(), nullptr);
+  EXPECT_EQ(job.result()->text, "abc");
+}
+
 TEST_F(ServeQueueTest, AnErrorGoesToItsOrderAlone) {
   const auto bad = submit(1), good = submit(1);
   queue_.fail(take(), Error(ExitCode::input, "no caption"));
