@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +41,21 @@ def lamplighter(build_dir: Path) -> Path:
 def demo_bundle() -> Path:
     """The model bundle that the repository ships."""
     return ROOT / "models" / "demo" / "bundle"
+
+
+@pytest.fixture(scope="session")
+def bare_bundle(demo_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped bundle without its image encoder."""
+    folder = tmp_path_factory.mktemp("bare") / "bundle"
+    shutil.copytree(demo_bundle, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    file = manifest["modules"].pop("image_encoder")["file"]
+    (folder / file).unlink()
+    del manifest["files"][file]
+    golden = manifest["golden"]
+    golden["records"] = [r for r in golden["records"] if r["module"] != "image_encoder"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from .. import ops
 from ..bundle import Bundle, BundleModule
-from ..export.common import SPARE_POSITIONS, grid_entry, network_entries, seeded
+from ..export.common import SPARE_POSITIONS, encoder_calls, grid_entry, network_entries, seeded
 from ..export.drafters.attach import NEIGHBOURS_FILE
 from ..export.llamagen.bundle import gpt_calls
 from ..llamagen.config import GPT_SIZES, GPTConfig
@@ -118,6 +118,12 @@ def enlarge(
         "text_encoder": copied_encoder(files["text_encoder"]),
         "image_decoder": padded_decoder(files["image_decoder"], config.grid, codes),
     }
+    pixels = source_grid["width"] // known_grid
+    if "image_encoder" in files:  # it gives none of the further codes
+        module, weights = read_weights(files["image_encoder"])
+        table = weights["table"]
+        part = BundleModule(module, table.dtype, encoder_calls(table, pixels))
+        bundle.modules["image_encoder"] = part
     length = manifest["cache"]["max_length"] + grid**2 - known_grid**2
     for drafter, entry in manifest.get("drafters", {}).items():
         small = Small.read(
@@ -131,7 +137,6 @@ def enlarge(
     tokenizer = manifest["tokenizer"]["file"]
     bundle.files[tokenizer] = source / tokenizer
     bundle.entries = {key: manifest[key] for key in ("prompt", "tokenizer", "sampling")}
-    pixels = source_grid["width"] // known_grid
     bundle.entries["grids"] = [grid_entry(pixels * grid, pixels * grid, pixels)]
     bundle.entries["decoder"] = {**manifest["decoder"], "codebook_size": codes}
     bundle.entries.update(network_entries(config, 0, codes, length))

@@ -8,6 +8,7 @@
     cool       its last steps, with a falling rate         work/ar-cooled.pt
     classifier the evaluation's classifier                 work/classifier.pt
     export     the bundle, with the classifier beside it   --out
+    encoder    image encoder for its codes and decoder     work/encoder.pt, then into the bundle
     drafter    EAGLE's, on the bundle's own images         work/drafter.pt, then into the bundle
     flash      a FLASH drafter on the same images          work/flash.pt, then into the bundle
     eagle-3    a drafter that reads inner layers           work/eagle3.pt, then into the bundle
@@ -28,8 +29,8 @@ from typing import Any
 
 import torch
 
-from .export import BUNDLE, export_bundle
-from .training import classifier, data, text, vq_codes, vq_decoder
+from .export import BUNDLE, add_encoder, export_bundle
+from .training import classifier, data, encoder, text, vq_codes, vq_decoder
 from .training.ar_train import Options, train_ar
 from .training.model import gpt_config
 
@@ -40,6 +41,7 @@ MINUTES = {
     "ar": 210,
     "cool": 13,
     "classifier": 11,
+    "encoder": 6,
     "drafter": 27,
     "flash": 42,
     "eagle-3": 32,
@@ -77,7 +79,18 @@ DRAFTERS: dict[str, tuple[str, list[Any], str, list[Any], str]] = {
         "refine",
     ),
 }
-STAGES = ("codes", "tokenise", "decoder", "text", "ar", "cool", "classifier", "export", *DRAFTERS)
+STAGES = (
+    "codes",
+    "tokenise",
+    "decoder",
+    "text",
+    "ar",
+    "cool",
+    "classifier",
+    "export",
+    "encoder",
+    *DRAFTERS,
+)
 
 
 def add_drafter(stage: str, work: Path, bundle: Path, minutes: float) -> None:
@@ -126,6 +139,10 @@ def run(stage: str, options: argparse.Namespace) -> None:
         export_bundle(work, options.out)
         if options.out == BUNDLE:
             shutil.copy(work / "classifier.pt", classifier.CLASSIFIER)
+    elif stage == "encoder":
+        if not (work / "encoder.pt").exists():
+            encoder.train_encoder(work, options.out, 60 * minutes)
+        add_encoder(work, options.out)
     else:
         add_drafter(stage, work, options.out, minutes)
 

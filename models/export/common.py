@@ -282,10 +282,14 @@ def encoder_part(
     if not model.has_encoder:
         return {}
     dtype = wanted or widest(model.parameters())
+    calls = encoder_calls(model.quantize.table().detach(), downsample)
+    return {"image_encoder": BundleModule(scripted(model).to(dtype), dtype, calls)}
+
+
+def encoder_calls(table: Tensor, downsample: int) -> list[Call]:
+    """Calls of an image encoder with the codes `table`."""
     random = seeded()
     rgb = torch.rand(1, 3, 2 * downsample, 2 * downsample, generator=random) * 2 - 1
-    table = model.quantize.table().detach()
     rows = table[torch.randint(len(table), (1, 2, 2), generator=random)].permute(0, 3, 1, 2)
     # Latents of noise may lie between two rows; a row is nearest to itself on every machine.
-    calls = [Call("latents", [rgb]), Call("nearest", [rows.float()])]
-    return {"image_encoder": BundleModule(scripted(model).to(dtype), dtype, calls)}
+    return [Call("latents", [rgb]), Call("nearest", [rows.float()])]

@@ -172,7 +172,8 @@ def test_what_cannot_be_kept(
     assert caught.value.exit_code == code and "\n" not in str(caught.value)
 
 
-def test_bundles_without_an_encoder_keep_codes(package: Any, engine: Any) -> None:
+def test_bundles_without_an_encoder_keep_codes(package: Any, bare_bundle: Path) -> None:
+    engine = package.TextToImage(bare_bundle, device="cpu", threads=1)
     (first,) = engine.generate("a tent at night", method="sjd", seed=1)
     (below,) = engine.generate("a tent at dawn", method="sjd", keep=first.codes, keep_rows=8)
     assert np.array_equal(below.codes[:8], first.codes[:8])

@@ -84,7 +84,7 @@ def test_rows_come_in_order_and_decode_to_the_image(engine: Any) -> None:
 
 
 def test_images_are_encoded_as_the_program_does(
-    package: Any, engine: Any, lamplighter: Path, run_program: Runner, tmp_path: Path
+    package: Any, bare_bundle: Path, lamplighter: Path, run_program: Runner, tmp_path: Path
 ) -> None:
     bundle = chameleon(tmp_path)
     reader = package.TextToImage(bundle, device="cpu", threads=1)
@@ -106,8 +106,9 @@ def test_images_are_encoded_as_the_program_does(
         reader.encode(image, width=0)
     with pytest.raises(package.Error, match="image: got 0x5 pixels"):
         reader.encode(Image.new("RGB", (0, 5)))
+    without = package.TextToImage(bare_bundle, device="cpu", threads=1)
     with pytest.raises(package.Error, match="lacks image_encoder"):
-        engine.encode(image)
+        without.encode(image)
 
 
 def test_tokens_per_pass_stand_at_their_positions(engine: Any) -> None:

@@ -61,6 +61,28 @@ class CodeEncoder(nn.Module):
         return self.net(rgb)
 
 
+class ImageEncoder(nn.Module):
+    """rgb [B, 3, 256, 256] -> [B, 8, 16, 16], for codes that are fixed already. A code sees the squares around
+    its own, because the decoder's pixels depend on the codes around theirs."""
+
+    def __init__(self, width: int = CONFIG.codebook_embed_dim) -> None:
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.PixelUnshuffle(PATCH),
+            nn.Conv2d(3 * PATCH**2, 256, 1),
+            Residual(256, kernel=1),
+            nn.Conv2d(256, 160, 1),
+            Residual(160),
+            Residual(160, kernel=1),
+            nn.GroupNorm(8, 160),
+            nn.SiLU(),
+            nn.Conv2d(160, width, 1),
+        )
+
+    def forward(self, rgb: Tensor) -> Tensor:
+        return self.net(rgb)
+
+
 class Sketcher(nn.Module):
     """[B, 8, 16, 16] -> rgb [B, 3, 256, 256] at a third of the decoder's cost; trained with the codes
     and then put away."""

@@ -166,6 +166,7 @@ class Training:
     """A stage of the tokenizer's training; it continues from the state in its work folder."""
 
     name = ""
+    REPORT = 100  # steps between two lines of the log
     VALUES: tuple[str, ...] = ()  # attributes that the state holds beside networks and optimisers
 
     def __init__(
@@ -196,6 +197,10 @@ class Training:
         """Images as what is trained at the moment shows them."""
         raise NotImplementedError
 
+    def batches(self, seed: int, workers: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """What `advance` takes, without end."""
+        return fresh_batches(seed, workers)
+
     def advance(self, rgb: Tensor, weight: Tensor, progress: float) -> tuple[str, float]:
         """One step at this share of the budget: its name in the log and the loss."""
         raise NotImplementedError
@@ -207,14 +212,14 @@ class Training:
     def run(self, seconds: float, seed: int, workers: int) -> None:
         """Trains until the budget is spent."""
         clock = Clock(seconds, self.spent)
-        batches, images = fresh_batches(seed + self.step, workers), validation()
+        batches, images = self.batches(seed + self.step, workers), validation()
         total, progress = 0.0, Progress(self.name, clock.budget, self.spent)
         while (share := clock.progress) < 1:
             name, loss = self.advance(*next(batches), share)
             total += loss
             progress.show(clock.spent)
-            if self.step % 100 == 0:
-                text = f"loss {total / 100:.4f} psnr {psnr(self.reconstruct, images):.2f}"
+            if self.step % self.REPORT == 0:
+                text = f"loss {total / self.REPORT:.4f} psnr {psnr(self.reconstruct, images):.2f}"
                 text += self.remark(images)
                 log(self.work, f"{name} step {self.step} {clock.spent:.0f} s {text}", progress)
                 total = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.e2e.serve.client import Server, Start, error_of
+from tests.e2e.serve.client import DEMO, Server, Start, error_of
 from tests.e2e.serve.edit_requests import (
+    CAPTION,
     EDITS,
     Continue,
     clear_below,
@@ -154,6 +156,20 @@ def test_strict_servers_take_images_as_they_are(start: Start, encoder_bundle: Pa
     assert edit(server, keep_rows=1).status == 200
     error = error_of(edit(server, keep_rows=1, image=png(colours(65, 48))), 400)
     assert error["message"] == "image: got 65x48 pixels, expected 64x48"
+
+
+def test_the_demo_reads_its_own_images(start: Start) -> None:
+    """What is kept, away from what is new, looks as it did."""
+    server = start("-t", 1, model=DEMO)
+    (image,) = server.generate(prompt=CAPTION, seed=3).images
+    rows = edit(server, image=image, keep_rows=8).images
+    region = edit(server, image=image, region="64,176,128,64", candidates=2).images
+    assert settings(region[0])["region"] == [64, 176, 128, 64]
+    before, *after = (
+        np.asarray(Image.open(io.BytesIO(one)).convert("RGB")).astype(float)[:96]
+        for one in (image, *rows, *region)
+    )
+    assert all(np.abs(one - before).mean() < 4 for one in after) and len(after) == 2
 
 
 def test_bundles_without_an_encoder(server: Server, reader: Server) -> None:

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.e2e.browser import Browser
-from tests.e2e.serve.client import DEMO, Server, Start
+from tests.e2e.serve.client import Server, Start
 from tests.e2e.serve.edit_requests import CAPTION, IMAGE, colours, edit, png, settings
 from tests.e2e.serve.page_actions import (
     GIVEN,
@@ -111,11 +111,11 @@ def test_images_of_the_page_are_continued(browser: Browser, page_reader: Server)
 
 
 def test_models_of_several_sizes(
-    browser: Browser, start: Start, family: Callable[[str], Path], given: Given
+    browser: Browser, start: Start, family: Callable[[str], Path], bare_bundle: Path, given: Given
 ) -> None:
     """The image and the line follow the size; a model without an image encoder gets no image."""
-    server = start("-t", 1, "--method", "ar", "-m", DEMO, model=family("lumina-mgpt"))
-    lumina, demo = (model["id"] for model in server.get("/v1/models").json["data"])
+    server = start("-t", 1, "--method", "ar", "-m", bare_bundle, model=family("lumina-mgpt"))
+    lumina, bare = (model["id"] for model in server.get("/v1/models").json["data"])
     begin(browser, server, given(png(colours(64, 64))))
     for size, rows in (("32x96", 6), ("64x64", 4), ("32x64", 4)):
         choose(browser, "#size", size)
@@ -128,7 +128,7 @@ def test_models_of_several_sizes(
     choose(browser, "#size", "64x64")
     browser.click(".continue")
     browser.wait("document.querySelector('#size').value == '32x64'")
-    choose(browser, "#model", demo)
+    choose(browser, "#model", bare)
     assert browser.value("document.querySelector('#continue').hidden")
     assert not browser.value(HAS_BUTTON)
     generate(browser)
@@ -138,8 +138,10 @@ def test_models_of_several_sizes(
     assert browser.value(GIVEN) and not browser.value("document.querySelector('#continue').hidden")
 
 
-def test_bundles_without_an_image_encoder(browser: Browser, start: Start, given: Given) -> None:
-    server = start("-t", 1, model=DEMO)
+def test_bundles_without_an_image_encoder(
+    browser: Browser, start: Start, bare_bundle: Path, given: Given
+) -> None:
+    server = start("-t", 1, model=bare_bundle)
     visit(browser, server)
     assert browser.value("document.querySelector('#continue').hidden")
     generate(browser)

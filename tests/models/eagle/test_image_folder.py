@@ -179,7 +179,7 @@ def test_images_of_other_formats(tmp_path: Path) -> None:
 
 
 def test_folders_that_are_none(
-    run: Run, tmp_path: Path, demo_bundle: Path, capsys: pytest.CaptureFixture[str]
+    run: Run, tmp_path: Path, bare_bundle: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(code: int, words: str, *arguments: object, **source: tuple[object, ...]) -> None:
         assert run(*arguments, **source) == code
@@ -195,7 +195,7 @@ def test_folders_that_are_none(
     (folder / "a.txt").write_text(" \n")
     refused(4, "a.txt: got no caption")
     (folder / "a.txt").write_text("a boat")
-    refused(4, "lacks image_encoder", "--bundle", demo_bundle)
+    refused(4, "lacks image_encoder", "--bundle", bare_bundle)
     assert not (tmp_path / "data").exists()
     refused(3, "a.jpg: cannot be read as an image")
     (folder / "a.jpg").unlink()
