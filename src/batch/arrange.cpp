@@ -81,10 +81,9 @@ class Matcher {
   // No file may be written onto an image of another run seed.
   void check_name(const Record& wanted) {
     if (!names_.insert(wanted.file).second) {
-      throw Error(ExitCode::usage,
-                  "name: " + wanted.file + " is an image of another seed, expected " +
-                      (plan_.names_seeds ? "another seed, or another folder"
-                                         : "a pattern with {index} and {seed}"));
+      throw Error(ExitCode::usage, "name: " + wanted.file + " is an image of another seed, expected " +
+                                       (plan_.names_seeds ? "another seed, or another folder"
+                                                          : "a pattern with {index} and {seed}"));
     }
   }
 

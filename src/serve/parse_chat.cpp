@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "bundle/manifest/text.h"
 #include "draft/options/options.h"
+#include "image/pixels.h"
 #include "pipeline/pixel_encoder.h"
 #include "serve/edit.h"
 #include "serve/fields.h"
@@ -43,7 +44,7 @@ void read_part(JsonReader& part, ChatWanted& wanted) {
   const Json& url = image.value("url");
   if (!url.is_string() || url.get_ref<const std::string&>().rfind("data:", 0) != 0)
     image.reject("url", "an image as a data URL: this server fetches nothing");
-  wanted.image = read_base64_image(url, "image_url");
+  wanted.image = read_base64(url, "image_url", a_readable("file"));
   if (image.has("detail")) image.text("detail");
   image.finish();
   part.finish();
