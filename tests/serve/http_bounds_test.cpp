@@ -98,6 +98,21 @@ TEST_F(HttpBoundsTest, SlowReadersMakeRoom) {
   EXPECT_NE(ask(kGet).find("small"), std::string::npos);
 }
 
+TEST_F(HttpBoundsTest, RoomIsMadeOnceForAConnection) {
+  HttpServerOptions options;
+  options.connections = 4;
+  start(options);
+  std::vector<std::unique_ptr<Client>> waiting;
+  for (int i = 0; i < 3; ++i) {
+    waiting.push_back(std::make_unique<Client>(port_));
+    waiting.back()->send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+  }
+  EXPECT_TRUE(soon([&] { return handler_.begun == 3; }));
+  Client idle(port_);
+  EXPECT_NE(ask(kGet).find("small"), std::string::npos) << "not for nobody, at the new one's cost";
+  EXPECT_EQ(idle.receive(), "");
+}
+
 TEST_F(HttpBoundsTest, ASlowReaderHoldsNoThread) {
   HttpServerOptions options;
   options.threads = 1;

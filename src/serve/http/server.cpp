@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -51,6 +52,11 @@ std::size_t allowed_connections(std::size_t wanted) {
   }
   const auto most = static_cast<std::size_t>(std::min(limit.rlim_cur, needed));
   return std::min(wanted, std::max<std::size_t>(16, most - std::min(most, kReserved)));
+}
+
+bool is_readable(int descriptor) {
+  pollfd wanted{descriptor, POLLIN, 0};
+  return ::poll(&wanted, 1, 0) > 0;
 }
 
 bool set_events(int poll, int descriptor, std::uint64_t number, std::uint32_t events, int operation) {
@@ -143,8 +149,10 @@ void HttpServer::accept_all() {
   for (int i = 0; i < kAccepted && !stopping_; ++i) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
-    if (connections_.size() - closed_.size() >= options_.connections && !make_room())
-      return listen_for(false);
+    if (connections_.size() - closed_.size() >= options_.connections) {
+      if (!is_readable(listener_.socket.get())) return;  // nobody needs room
+      if (!make_room()) return listen_for(false);
+    }
     Descriptor socket(::accept4(listener_.socket.get(), reinterpret_cast<sockaddr*>(&address), &length,
                                 SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.valid()) {
