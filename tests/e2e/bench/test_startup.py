@@ -29,7 +29,7 @@ def test_help_and_version_are_the_engine_s(lamplighter: Path) -> None:
     commands = re.findall(
         r"^  ([a-z-]+) {2,}", text.split("Commands\n")[1].split("\n\n")[0], re.MULTILINE
     )
-    assert {"generate", "batch", "bench"} <= set(commands) and len(commands) == 11
+    assert {"generate", "batch", "bench"} <= set(commands) and len(commands) > 10
     assert commands[:4] == ["generate", "batch", "serve", "bench"]  # in the order of use
     for command in commands:
         asked = printed(lamplighter, command, "-h").rstrip()
