@@ -1,6 +1,6 @@
-"""Temporary folders beside a bundle that is written, and what killed programs left of them.
+"""Temporary folders beside what is written (a bundle, a file of a data set), and what killed programs left of them.
 
-A program holds a lock on each of its folders while it lives, so that a later one of the same bundle knows which
+A program holds a lock on each of its folders while it lives, so that a later one of the same name knows which
 are left over: the system takes the locks of killed programs away.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-KINDS = ("new", "old", "weights")
+KINDS = ("new", "old", "weights", "images")
 
 
 def lock(folder: Path) -> int | None:
@@ -45,6 +45,14 @@ def temporary(out: Path, kind: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         if held is not None:
             os.close(held)
+
+
+@contextmanager
+def images_folder(out: Path) -> Iterator[Path]:
+    """A temporary folder for the images that `out` is made of, instead of those that killed programs left."""
+    clean_leftovers(out)
+    with temporary(out, "images") as folder:
+        yield folder
 
 
 def clean_leftovers(out: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..transformer.config import Contradiction
+
 ROTARY_KINDS = ("grid", "line")
 
 
@@ -44,8 +46,9 @@ class DrafterConfig:
             raise ValueError(f"rotary: got {self.rotary!r}, expected one of {ROTARY_KINDS}")
         shared = not self.SHARED_KEYS or self.heads % self.kv_heads == 0
         if self.hidden % (2 * self.heads) or not shared:
-            raise ValueError(
-                f"heads {self.heads}, kv_heads {self.kv_heads} do not fit hidden {self.hidden}"
+            raise Contradiction(
+                f"heads {self.heads}, kv_heads {self.kv_heads} do not fit hidden {self.hidden}",
+                *("heads", "kv_heads", "hidden"),
             )
         rows = self.prompt_length - 1 + self.grid * self.grid
         if self.rotary == "grid" and self.max_length < rows:

@@ -27,7 +27,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -39,6 +38,7 @@ from ..export.checkpoint import ExportError
 from ..export.command import run_command
 from ..export.drafters.files import read_manifest
 from ..progress import Progress
+from ..scratch import images_folder
 from ..tensor_file import TensorFile
 from .batch import Batch, make_batch
 from .config import DrafterConfig
@@ -98,11 +98,11 @@ def generate_codes(
     model: TargetModel, captions: list[str], first: int, out: Path, binary: Path
 ) -> None:
     """Runs the engine on the captions of images first, first + 1, ... and keeps the tokens."""
-    with tempfile.TemporaryDirectory() as folder:
-        prompts = Path(folder) / "prompts.jsonl"
+    with images_folder(out) as folder:
+        prompts = folder / "prompts.jsonl"
         requests = engine_requests(model, captions)
         prompts.write_text("\n".join(requests) + "\n", encoding="utf-8")
-        partial = Path(folder) / "codes.json"
+        partial = folder / "codes.json"
         command = [binary, "generate", "-q", "-m", model.bundle, "--prompt-file", prompts]
         command += ["--save-codes", partial, "--no-metadata"]
         if "image_decoder" in model.manifest["modules"]:

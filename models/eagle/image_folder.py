@@ -7,7 +7,6 @@ NAME.txt. Images of formats that the engine does not read become PNG files, turn
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +17,7 @@ from PIL import Image, ImageOps
 
 from ..evaluate.images import SUFFIXES
 from ..export.checkpoint import ExportError
+from ..scratch import images_folder
 from .features import TargetModel, run_program
 from .files import keep, prepare_lines, read_text
 
@@ -85,8 +85,8 @@ def encode_images(
     model: TargetModel, images: Sequence[CaptionedImage], fit: str, out: Path, binary: Path
 ) -> None:
     """Runs the engine's encoder on images and keeps the tokens."""
-    with tempfile.TemporaryDirectory() as folder:
-        partial, files = Path(folder) / "codes.json", readable_files(images, Path(folder))
+    with images_folder(out) as folder:
+        partial, files = folder / "codes.json", readable_files(images, folder)
         command = [binary, "encode", "-q", "-m", model.bundle, "-o", partial, "--fit", fit]
         command += ["-W", model.grid["width"], "-H", model.grid["height"], "-t", 1, "--", *files]
         run_program(command)

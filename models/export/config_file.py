@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..transformer.config import Contradiction
 from .json_file import read_json
 from .messages import ExportError, note
 
@@ -273,9 +274,22 @@ def rope_base(section: Section, key: str = "rope_theta", default: float | None =
     return default
 
 
-def make_config(kind: Callable[..., Config], facts: Mapping[str, Any], where: str) -> Config:
-    """A configuration of these values. ExportError: they do not fit each other."""
+def make_config(
+    kind: Callable[..., Config],
+    facts: Mapping[str, Any],
+    where: str,
+    part: Section | None = None,
+    names: Mapping[str, str] = LLAMA_SIZES,
+) -> Config:
+    """A configuration of these values. ExportError: they do not fit each other.
+
+    part: of the file, whose keys are named then; names: of a field -> the key.
+    """
     try:
         return kind(**facts)
+    except Contradiction as error:
+        labels = [part.label(names.get(field, field)) for field in error.fields] if part else []
+        said = f"{', '.join(labels)}: {error}" if labels else str(error)
+        raise ExportError(f"{where}: {said}") from error
     except (ValueError, ZeroDivisionError) as error:
         raise ExportError(f"{where}: {error}") from error

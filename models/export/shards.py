@@ -26,6 +26,7 @@ from .tensors import State
 from .weight_file import read_file
 
 SUFFIXES = ("model.safetensors", "pytorch_model.bin")
+SHARD = re.compile(r"-\d{5}-of-\d{5}\.(safetensors|bin)$")
 
 
 def read_folder(folder: Path, anchors: Sequence[str] = (), base: str = "") -> State:
@@ -40,11 +41,18 @@ def read_folder(folder: Path, anchors: Sequence[str] = (), base: str = "") -> St
     if others:
         names = ", ".join(path.name for path in others)
         note(f"{folder}: reads {first.name}, not {names} beside it")
-    if first.suffix != ".json":
-        state = content_of(first, anchors)
-    else:
-        state = read_shards(first)
+    state = read_shards(first) if first.suffix == ".json" else content_of(first, anchors)
+    tell_unread(first, others)
     return settled(state, str(folder), anchors, base=base)
+
+
+def tell_unread(first: Path, others: Sequence[Path]) -> None:
+    """Names shards that no index lists: of another download, or of another model."""
+    read = set(shard_names(first)) if first.suffix == ".json" else set()
+    reported = tuple(f"{path.name.split('.')[0]}-" for path in others if path.suffix == ".json")
+    shards = {path.name for path in first.parent.iterdir() if SHARD.search(path.name)}
+    if beside := sorted(name for name in shards - read if not name.startswith(reported)):
+        note(f"{first.parent}: reads {first.name}, not {listed(beside)} beside it")
 
 
 def content_of(path: Path, anchors: Sequence[str] = ()) -> State:
@@ -53,7 +61,7 @@ def content_of(path: Path, anchors: Sequence[str] = ()) -> State:
 
 def no_weights(folder: Path) -> str:
     text = f"{folder}: no weights, expected model.safetensors or pytorch_model.bin (or their index)"
-    shards = [p.name for p in folder.iterdir() if re.search(r"-\d{5}-of-\d{5}\.", p.name)]
+    shards = [p.name for p in folder.iterdir() if SHARD.search(p.name)]
     if shards:
         text += f"; {listed(sorted(shards))} need their index, download it, too"
     elif (folder / "adapter_model.safetensors").is_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..transformer.config import DecoderConfig
+from ..transformer.config import Contradiction, DecoderConfig
 
 
 @dataclass(kw_only=True)
@@ -26,9 +26,10 @@ class GlmImageConfig(DecoderConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.turned % 2 or 2 * sum(self.sections) != self.turned:
-            raise ValueError(
+            raise Contradiction(
                 f"sections {list(self.sections)} of rotations do not fit the {self.turned} features of a "
-                "head that turn"
+                "head that turn",
+                *("sections", "turned_share", "n_head", "dim"),
             )
 
     @property

@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 
+class Contradiction(ValueError):
+    """Values that do not fit each other; fields: their names."""
+
+    def __init__(self, message: str, *fields: str) -> None:
+        super().__init__(message)
+        self.fields = fields
+
+
 @dataclass(kw_only=True)
 class DecoderConfig:
     """Sizes of one decoder; a family adds its own and its defaults."""
@@ -26,9 +34,10 @@ class DecoderConfig:
         self.n_kv_head = self.n_kv_head or self.n_head
         width = self.head_size * self.n_head or self.dim  # of all heads
         if width % (self.HEAD_MULTIPLE * self.n_head) or self.n_head % self.n_kv_head:
-            raise ValueError(
+            raise Contradiction(
                 f"{self.n_head} heads and {self.n_kv_head} key/value heads do not fit a width of "
-                f"{self.dim}"
+                f"{self.dim}",
+                *("n_head", "n_kv_head", "dim"),
             )
 
     @property

@@ -1,84 +1,28 @@
 #include "text/html.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <vector>
+#include <utility>
 
-#include "base/utf8.h"
+#include "text/html_scan.h"
+#include "text/html_tags.h"
 #include "text/unicode.h"
 
 namespace lamplighter {
 namespace {
 
+using namespace html;
 using Text = std::u32string_view;
-constexpr std::size_t kNone = Text::npos;
-constexpr char32_t kReplacement = 0xFFFD;
 
-bool is_letter(char32_t c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool is_figure(char32_t c) {
-  return c >= '0' && c <= '9';
-}
-bool is_alphanumeric(char32_t c) {
-  return is_letter(c) || is_figure(c);
-}
-bool is_hexadecimal(char32_t c) {
-  return is_figure(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-template <class Set>
-std::size_t skip(Text text, std::size_t at, Set set) {
-  while (at < text.size() && set(text[at])) ++at;
-  return at;
-}
-
-// Parses a number in base 10 or 16, saturated above the last code point.
-char32_t parse_code(Text figures, char32_t base) {
-  char32_t value = 0;
-  for (const char32_t c : figures) {
-    const char32_t figure = is_figure(c) ? c - '0' : (c | 0x20U) - 'a' + 10;
-    value = std::min<char32_t>(value * base + figure, 0x110000);
-  }
-  return value;
-}
-
-// Start and base of the digits in "#65" or "#x41".
-struct Number {
-  std::size_t first, last;
-  char32_t base;
-};
-Number find_number(Text text, std::size_t hash) {
-  const bool hexadecimal = hash + 1 < text.size() && (text[hash + 1] == 'x' || text[hash + 1] == 'X');
-  const std::size_t first = hash + (hexadecimal ? 2 : 1);
-  return {first, hexadecimal ? skip(text, first, is_hexadecimal) : skip(text, first, is_figure),
-          hexadecimal ? 16U : 10U};
-}
-
-std::u32string named(Text name) {
-  std::string bytes;
-  for (const char32_t c : name) bytes += c < 0x80 ? static_cast<char>(c) : '\1';  // names are plain ASCII
-  return decode_utf8(find_entity(bytes));
-}
-
-bool is_noncharacter(char32_t code) {
-  return code < 0x09 || code == 0x0B || (code >= 0x0E && code < 0x20) || (code >= 0x7F && code < 0xA0) ||
-         (code >= 0xFDD0 && code <= 0xFDEF) || (code & 0xFFFEU) == 0xFFFE;
-}
-
-// Resolves a numeric reference by the rules of HTML 5.
-std::u32string numeric(char32_t code) {
-  if (code == 0 || (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF) return {kReplacement};
-  if (code >= 0x80 && code < 0xA0) return {from_windows_1252(code)};
-  return is_noncharacter(code) ? std::u32string() : std::u32string{code};
+bool is_name(char32_t c) {
+  return Text(U"\t\n\r\f />\0", 8).find(c) == kNone;
 }
 
 // Scans the markup once and writes the text to `out`. The search for a missing end runs once, not again at
 // every opening, which would take quadratic time.
 class Extractor {
  public:
-  explicit Extractor(Text html) : html_(html) {}
+  explicit Extractor(Text html) : html_(html), start_tags_(html) {}
 
   std::u32string run(std::size_t* steps) {
     while (at_ < html_.size()) {
@@ -87,10 +31,10 @@ class Extractor {
       } else if (html_[at_] == '&') {
         reference();
       } else {
-        out_ += html_[at_++];
+        keep_until(at_ + 1);
       }
     }
-    if (steps != nullptr) *steps += steps_ + html_.size();
+    if (steps != nullptr) *steps += steps_ + start_tags_.steps() + html_.size();
     return std::move(out_);
   }
 
@@ -108,18 +52,69 @@ class Extractor {
     return found;
   }
 
+  void keep(Text text) {
+    if (!open_tags_.hide_text()) out_ += text;
+  }
   void keep_until(std::size_t end) {
-    out_ += html_.substr(at_, end - at_);
+    keep(html_.substr(at_, end - at_));
     at_ = std::min(end, html_.size());
   }
   void drop_until(std::size_t end) { at_ = end; }
 
   // Keeps markup that never closes as text.
   void keep_unclosed() {
+    is_last_pass_ = true;
     std::size_t end = find_ahead(U">", at_ + 1);
     if (end != kNone) return keep_until(end + 1);
     end = html_.find('<', at_ + 1);
     keep_until(end == kNone ? at_ + 1 : end);
+  }
+
+  struct Place {
+    std::size_t first = 0, last = 0;
+  };
+
+  // The end of these characters at `at`, which white space may part; 0: others stand there.
+  std::size_t end_of_spaced(Text wanted, std::size_t at) {
+    for (const char32_t c : wanted) {
+      const std::size_t next = skip(html_, at, is_space);
+      steps_ += next - at + 1;
+      if (next == html_.size() || html_[next] != c) return 0;
+      at = next + 1;
+    }
+    return at;
+  }
+
+  // The next place of these characters, for positions that only increase; kNone: there is none.
+  Place find_spaced(Text wanted, std::size_t from) {
+    Place& found = spaced_[wanted];
+    if (found.last != 0 && found.first >= from) return found;
+    for (std::size_t at = html_.find(wanted[0], from); at != kNone; at = html_.find(wanted[0], at + 1)) {
+      const std::size_t last = end_of_spaced(wanted, at);
+      if (last != 0) return found = {at, last};
+    }
+    steps_ += html_.size() - std::min(from, html_.size());
+    return found = {kNone, kNone};
+  }
+
+  void comment() {
+    const Place end = find_spaced(U"-->", at_ + 4);
+    if (end.first == kNone) return keep_unclosed();
+    drop_until(end.last);
+  }
+
+  // "<![cdata[text]]>" is text; "<![if x]>" and other sections are dropped.
+  void section() {
+    const std::size_t name = at_ + 3;
+    const std::u32string word = to_lower(html_.substr(name, skip(html_, name, is_letter) - name));
+    const bool is_condition = word == U"if" || word == U"else" || word == U"endif";
+    const Place end = find_spaced(is_condition ? U"]>" : U"]]>", name);
+    if (end.first == kNone) return keep_unclosed();
+    if (word == U"cdata" && html_[name + word.size()] == '[') {
+      const std::size_t text = name + word.size() + 1;
+      out_ += html_.substr(text, end.first - text);
+    }
+    drop_until(end.last);
   }
 
   void drop_through(Text closing, std::size_t from) {
@@ -131,57 +126,39 @@ class Extractor {
   void markup() {
     if (is_letter(peek(1))) return start_tag();
     if (starts(U"</")) return end_tag();
-    if (starts(U"<!--")) return drop_through(U"-->", at_ + 4);
-    if (starts(U"<![")) return drop_through(U"]]>", at_ + 3);
+    if (starts(U"<!--")) return comment();
+    if (starts(U"<![")) return section();
     if (starts(U"<?") || starts(U"<!")) return drop_through(U">", at_ + 2);
-    out_ += html_[at_++];
+    keep_until(at_ + 1);
   }
 
   void end_tag() {
     const std::size_t end = find_ahead(U">", at_ + 2);
     if (end == kNone) return keep_unclosed();
+    const bool is_parted = is_space(peek(2));  // "</ b>" closes, "</ b x>" is a comment
+    const std::size_t first = skip(html_, at_ + 2, is_space), last = skip(html_, first, is_name);
+    if (!is_parted || skip(html_, last, is_space) == end)
+      open_tags_.close(to_lower(html_.substr(first, last - first)));
     drop_until(end + 1);
-  }
-
-  // Finds the end of a start tag: the first ">" outside quoted attribute values; nothing when the tag never
-  // closes. Positions that an earlier tag scanned need no new scan: that tag did not close either.
-  std::size_t tag_end(std::size_t from) {
-    if (seen_.empty()) seen_.resize(2 * html_.size());
-    bool value_next = false;
-    for (std::size_t i = from; i < html_.size(); ++i) {
-      const std::size_t place = 2 * i + (value_next ? 1 : 0);
-      if (seen_[place]) return kNone;
-      seen_[place] = true;
-      ++steps_;
-      const char32_t c = html_[i];
-      if (c == '>') return i + 1;
-      if (value_next && (c == '"' || c == '\'')) {
-        const std::size_t opening = i;
-        i = html_.find(c, i + 1);
-        steps_ += std::min(i, html_.size()) - opening;
-        if (i == kNone) return kNone;
-      }
-      if (!is_space(c)) value_next = c == '=';
-    }
-    return kNone;
   }
 
   std::size_t name_end() {
     if (name_end_ <= at_) {
-      name_end_ =
-          skip(html_, at_ + 1, [](char32_t c) { return c != '>' && c != '/' && c != 0 && !is_space(c); });
+      name_end_ = skip(html_, at_ + 1, is_name);
       steps_ += name_end_ - at_;
     }
     return name_end_;
   }
 
   void start_tag() {
-    const std::size_t name_end = this->name_end(), end = tag_end(name_end);
-    if (end == kNone) return keep_unclosed();
-    const std::u32string name = to_lower(html_.substr(at_ + 1, name_end - at_ - 1));
-    const bool closed = html_[end - 2] == '/';
-    drop_until(end);
-    if (!closed && (name == U"script" || name == U"style")) drop_content(name);
+    const std::size_t name_end = this->name_end();
+    const StartTags::End end = start_tags_.find(name_end);
+    if (end.at == kNone) return keep_unclosed();
+    std::u32string name = to_lower(html_.substr(at_ + 1, name_end - at_ - 1));
+    drop_until(end.at);
+    if (end.is_empty) return;
+    if (name == U"script" || name == U"style") return drop_content(name);
+    open_tags_.open(std::move(name));
   }
 
   // Drops a script or style up to its own end tag, or to the end of the text.
@@ -201,92 +178,61 @@ class Extractor {
 
   void reference() {
     if (peek(1) == '#') return numeric_reference();
-    const auto names = [](char32_t c) { return is_alphanumeric(c) || c == '-' || c == '.'; };
+    const auto names = [](char32_t c) { return (is_letter(c) || is_figure(c)) || c == '-' || c == '.'; };
     const std::size_t first = at_ + 1;
     std::size_t last = is_letter(peek(1)) ? skip(html_, first, names) : first;
     // A name needs a character after it; at the end of the text its own last "-" or "." is enough.
     if (last == html_.size() && last > first) {
       do {
         --last;
-      } while (last > first && is_alphanumeric(html_[last]));
+      } while (last > first && (is_letter(html_[last]) || is_figure(html_[last])));
     }
     if (last == first) {  // no reference, or the text ends
-      out_ += html_[at_++];
+      const bool is_last_letter = is_letter(peek(1)) && html_.size() - at_ == 2;
+      if (!is_last_letter) keep(U"&");  // Python's parser loses it in front of one last letter
+      ++at_;
       return;
     }
     const Text name = html_.substr(first, last - first);
     std::u32string text = named(std::u32string(name) + U';');
     if (text.empty()) text = named(name);
-    out_ += text.empty() ? std::u32string(html_.substr(at_, last - at_)) : text;
+    keep(text.empty() ? html_.substr(at_, last - at_) : Text(text));
     at_ = html_[last] == ';' ? last + 1 : last;
+  }
+
+  // Python's parser goes over the text twice: a "&#" without a number ends a pass, and where the last one
+  // ends, or no ";" follows, what is left stays as it is, with its tags.
+  void keep_broken_number() {
+    const bool goes_on = !is_last_pass_ && find_ahead(U";", at_ + 1) != kNone;
+    is_last_pass_ = true;
+    keep_until(goes_on ? at_ + 2 : html_.size());
   }
 
   void numeric_reference() {
     const Number number = find_number(html_, at_ + 1);
-    if (number.first == number.last || number.last == html_.size()) return keep_until(at_ + 2);
+    const bool is_closed = number.last < html_.size() && !is_hexadecimal(html_[number.last]);
+    if (number.first == number.last || !is_closed) return keep_broken_number();
     const char32_t code = parse_code(html_.substr(number.first, number.last - number.first), number.base);
     const bool exists = code != 0 && code <= 0x10FFFF && !(code >= 0xD800 && code <= 0xDFFF);
-    out_ += !exists ? kReplacement : code >= 0x80 && code < 0xA0 ? from_windows_1252(code) : code;
+    const char32_t shown = exists ? from_windows_1252(code) : kReplacement;
+    keep({&shown, 1});
     at_ = html_[number.last] == ';' ? number.last + 1 : number.last;
   }
 
   Text html_;
   std::size_t at_ = 0, name_end_ = 0, steps_ = 0;
+  bool is_last_pass_ = false;
   std::map<Text, std::size_t> ahead_;  // the last match of find_ahead
-  std::vector<bool> seen_;  // positions scanned by tag_end: [2 i + 1] when a value may begin at i, else [2 i]
+  std::map<Text, Place> spaced_;       // and of find_spaced
+  StartTags start_tags_;
+  OpenTags open_tags_;
   std::u32string lower_, out_;
 };
 
-// Resolves the longest entity name at the start of `name` and appends the rest of the name.
-std::u32string named_prefix(Text name) {
-  for (std::size_t size = name.size(); size > 1; --size) {
-    std::u32string text = named(name.substr(0, size));
-    if (!text.empty()) return text.append(name.substr(size));
-  }
-  return std::u32string(U"&").append(name);
-}
-
 }  // namespace
-
-char32_t from_windows_1252(char32_t code) {
-  static constexpr std::array<char32_t, 32> table{
-      0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160,
-      0x2039, 0x0152, 0x8D,   0x017D, 0x8F,   0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022,
-      0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
-  return code >= 0x80 && code < 0xA0 ? table[code - 0x80] : code;
-}
 
 std::u32string html_text(std::u32string_view html, std::size_t* steps) {
   return Extractor(html).run(steps);
-}
-
-std::u32string unescape_html(std::u32string_view text) {
-  const auto names = [](char32_t c) {
-    return c != '\t' && c != '\n' && c != '\f' && c != ' ' && c != '<' && c != '&' && c != '#' && c != ';';
-  };
-  std::u32string result;
-  for (std::size_t at = 0; at < text.size();) {
-    if (text[at] != '&') {
-      result += text[at++];
-      continue;
-    }
-    const bool number = at + 1 < text.size() && text[at + 1] == '#';
-    const Number figures = find_number(text, at + 1);
-    const std::size_t first = number ? figures.first : at + 1;
-    const std::size_t last = number ? figures.last : std::min(skip(text, first, names), first + 32);
-    if (first == last) {
-      result += text[at++];
-      continue;
-    }
-    const bool closed = last < text.size() && text[last] == ';';
-    if (number) {
-      result += numeric(parse_code(text.substr(first, last - first), figures.base));
-    } else {
-      result += named_prefix(text.substr(first, last - first + (closed ? 1 : 0)));
-    }
-    at = last + (closed ? 1 : 0);
-  }
-  return result;
 }
 
 }  // namespace lamplighter

@@ -62,13 +62,15 @@ TEST(CleanCaption, IsQuickOnLongRuns) {
 // fail.
 TEST(CleanCaption, LooksAtEveryCharacterAFewTimes) {
   constexpr std::size_t most = 500;  // steps per character: two runs of some 40 patterns
-  for (const std::string part : {"1a1a1",   "a.",      "<a",    " ",      "</",      "<!--",
-                                 "<![",     "<?",      "<a=\"", "<a='",   "<a =\"'", "<script></script>",
-                                 "<style>", "-",       "_",     "1.",     "#1",      "@a",
-                                 "1:00 ",   "\x1b[1;", "1x",    "page 1", "free ",   "worldwide ",
-                                 "&#1",     "&a",      "www.a", "a@",     ".com/",   "a.com@",
-                                 "1920x",   "%4",      " . ",   " : ",    "\u0301",  "\u03a3'",
-                                 "1"}) {
+  for (const std::string part :
+       {"1a1a1",      "a.",      "<a",      " ",         "</",      "<!--",
+        "<![",        "<?",      "<a=\"",   "<a='",      "<a =\"'", "<script></script>",
+        "<a\"b=\"",   "<rt>",    "</rt>",   "<![cdata[", "]] ",     "&#;",
+        "<!---- ",    "<style>", "-",       "_",         "1.",      "#1",
+        "@a",         "1:00 ",   "\x1b[1;", "1x",        "page 1",  "free ",
+        "worldwide ", "&#1",     "&a",      "www.a",     "a@",      ".com/",
+        "a.com@",     "1920x",   "%4",      " . ",       " : ",     "\u0301",
+        "\u03a3'",    "1"}) {
     for (const std::string end : {"_", "\"", "x"}) {
       std::string caption = "a ";
       while (caption.size() < kMaxCaptionBytes / 4) caption += part;

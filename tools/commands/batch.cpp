@@ -1,5 +1,7 @@
 #include <cstdlib>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "base/format.h"
 #include "base/suggestion.h"
@@ -8,8 +10,10 @@
 #include "batch/run.h"
 #include "batch/status.h"
 #include "device/machine.h"
+#include "draft/options/options.h"
 #include "lamplighter/error.h"
 #include "lamplighter/method.h"
+#include "pipeline/metadata/request_fields.h"
 #include "text/prompt_syntax.h"
 #include "tools/commands/batch_reporter.h"
 #include "tools/commands/commands.h"
@@ -69,6 +73,25 @@ void note_prompt_syntax(const Plan& plan, Terminal& terminal) {
   if (!note.empty()) terminal.log(note);
 }
 
+// Names the fields of prompt files that records of this set have, once: a run generates all captions alike.
+void note_unread_fields(const Plan& plan, Terminal& terminal) {
+  std::set<std::string> unread{"batch_count", "method", "output"};
+  for (const MethodOption& option : method_options()) unread.insert(option.key);
+  std::string found, where;
+  for (const PlannedImage& image : plan.images) {
+    if (image.record.repeat != 0 || !image.record.fields.is_object()) continue;
+    for (const auto& [key, value] : image.record.fields.items()) {
+      const std::string name = field_name(key);
+      if (value.is_null() || value == "" || unread.erase(name) == 0) continue;
+      if (found.empty()) where = image.where;
+      found += (found.empty() ? "" : ", ") + name;
+    }
+  }
+  if (found.empty()) return;
+  terminal.log("note: " + where + ": batch does not read " + found +
+               ", which generate reads in prompt files; -b, --method and its options are for all captions");
+}
+
 void batch(BatchFlags& flags) {
   Terminal terminal(flags.logging);
   if (!flags.status.empty()) return terminal.result(describe_status(flags.status));
@@ -84,6 +107,7 @@ void batch(BatchFlags& flags) {
   BatchReporter reporter(flags.options.folder, flags.json, terminal);
   reporter.begin(plan, flags.options.shard);
   note_prompt_syntax(plan.plan, terminal);
+  note_unread_fields(plan.plan, terminal);
   if (flags.dry_run) return terminal.result(describe_estimate(flags.options, plan));
   const OrderlyStop orderly;
   BatchCalls calls;

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from torch import Tensor
 from ...eagle.data import BUILD, demo_captions
 from ...eagle.features import run_program
 from ...progress import Progress
+from ...scratch import images_folder
 from .vq_model import to_rgb
 
 SHARD = 256
@@ -38,8 +38,8 @@ def generate_images(
         done = folder / f"codes-{shard:05d}.json"
         first = shard * SHARD
         if not done.exists():
-            with tempfile.TemporaryDirectory() as temporary:
-                prompts = Path(temporary) / "prompts.txt"
+            with images_folder(done) as temporary:
+                prompts = temporary / "prompts.txt"
                 prompts.write_text("\n".join(captions[first : first + SHARD]) + "\n", "utf-8")
                 part = done.with_suffix(".part")
                 command = [binary, "generate", "-q", "-m", bundle, "--prompt-file", prompts]

@@ -147,7 +147,8 @@ def read_meta(file: Path) -> Weights:
     }
     if settings.values.get("vocab_size", -1) != -1:
         facts["vocab_size"] = settings.integer("vocab_size")
-    return Weights(state, make_config(ChameleonConfig, facts, settings.where), META, str(file))
+    config = make_config(ChameleonConfig, facts, settings.where, settings, META_SIZES)
+    return Weights(state, config, META, str(file))
 
 
 def hugging_face_config(settings: Section) -> ChameleonConfig:
@@ -157,6 +158,6 @@ def hugging_face_config(settings: Section) -> ChameleonConfig:
         raise settings.error("model_type", "chameleon")
     refuse_quantised(settings, part)
     part.fixed({"hidden_act": "silu", "attention_bias": False, "mlp_bias": False})
-    config = make_config(ChameleonConfig, decoder_facts(part, SIZES), settings.where)
+    config = make_config(ChameleonConfig, decoder_facts(part, SIZES), settings.where, part)
     part.fixed({"head_dim": config.head_dim})
     return config

@@ -24,6 +24,7 @@ from ..config_file import Section, make_config, rope_base
 from .attach import add_options, attach, drafter_calls, layer_entries, prompt_entry
 from .files import (
     ANCHORS,
+    LAYER_SIZES,
     check_tokens,
     layer_facts,
     read_manifest,
@@ -94,7 +95,7 @@ def read_config(
         "rope_base": rope_base(settings),
         "prompt_length": manifest["prompt"]["length"],
     }
-    layer = make_config(DrafterConfig, facts, where)
+    layer = make_config(DrafterConfig, facts, settings.where, settings, LAYER_SIZES)
     return Eagle3Config(layer, features, entries, default_layers(manifest["cache"]["layers"]))
 
 

@@ -24,6 +24,9 @@ from ..config_file import (
 
 ANCHORS = ("fc.weight",)  # what all drafters with a layer have
 GRID_BASE = 10000.0  # a constant of LlamaGen's code, which published drafters do not repeat
+LAYER_SIZES = {
+    "heads": "num_attention_heads", "kv_heads": "num_key_value_heads", "hidden": "hidden_size",
+}  # fmt: skip
 MOST_TRAINED = {
     "hidden": MOST["dim"], "heads": MOST["n_head"], "kv_heads": MOST["n_head"], "ffn": MOST["ffn_dim"],
     "max_length": 1 << 17, "grid": 1 << 10, "prompt_length": 1 << 16, "queries": 1 << 12,
@@ -134,7 +137,7 @@ def published_config(settings: Section, state: State, manifest: Mapping[str, Any
         prompt_length=prompt["length"],
         padding=not line and (prompt["kind"], prompt["align"]) == ("text_features", "end"),
     )
-    return make_config(DrafterConfig, facts, settings.where)
+    return make_config(DrafterConfig, facts, settings.where, settings, LAYER_SIZES)
 
 
 def layer_facts(settings: Section) -> dict[str, Any]:

@@ -102,6 +102,6 @@ def emu3_config(settings: Section, part: Section, head_norms: bool) -> Emu3Confi
     facts = decoder_facts(part, LLAMA_SIZES, DEFAULTS if converted else None)
     if head_norms:
         facts |= {"head_norms": True, "head_size": part.integer("head_dim", most=MOST_HEAD)}
-    config = make_config(Emu3Config, facts, settings.where)
+    config = make_config(Emu3Config, facts, settings.where, part)
     part.fixed({"head_dim": config.head_dim})
     return config

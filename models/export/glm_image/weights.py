@@ -20,6 +20,7 @@ from ..config_file import (
     shown,
 )
 from ..decoder_weights import DecoderWeights, hugging_face_names
+from ..messages import note
 
 BASE = "model.language_model."
 ANCHORS = (f"{BASE}embed_tokens.weight",)
@@ -28,6 +29,9 @@ FIXED = {"hidden_act": "silu", "attention_bias": True}
 SIZES = {field: key for field, key in LLAMA_SIZES.items() if field != "rope_base"}
 DEFAULTS = {field.name: field.default for field in fields(GlmImageConfig)}
 ROPE = ("rope_parameters", "rope_scaling")
+ROTATIONS = {
+    "rope_base": "rope_theta", "turned_share": "partial_rotary_factor", "sections": "mrope_section",
+}  # fmt: skip
 MOST_SECTIONS = 16
 
 
@@ -89,11 +93,10 @@ def read_folder(folder: Path) -> Folder:
     refuse_quantised(settings, part)
     settings.fixed({"tie_word_embeddings": False})
     config = network_config(part)
-    ids = part.integer("vision_vocab_size", 16512)
-    codes = (settings.section("vq_config") if "vq_config" in settings else Section({}, "")).integer(
-        "num_embeddings", 16384
-    )
-    start = settings.integer("image_start_token_id", 16384, least=0)
+    ids = usual(part, "vision_vocab_size", 16512)
+    tokenizer = settings.section("vq_config") if "vq_config" in settings else None
+    codes = usual(tokenizer or Section({}, settings.where, "vq_config."), "num_embeddings", 16384)
+    start = usual(settings, "image_start_token_id", 16384)
     if codes > ids or max(start, ids - 1) >= config.vocab_size:
         raise ExportError(
             f"{settings.where}: {codes} codes, {ids} ids of images and image_start_token_id {start} do not "
@@ -101,6 +104,15 @@ def read_folder(folder: Path) -> Folder:
         )
     state = checkpoint.read_folder(folder, ANCHORS)
     return Folder(Weights(state, config, names(), str(folder), head_ids=ids), codes, start)
+
+
+def usual(section: Section, name: str, default: int) -> int:
+    """A number that is said where the file leaves it out."""
+    if name not in section:
+        note(
+            f"{section.where}: leaves out what equals the defaults: {section.label(name)} {default}"
+        )
+    return section.integer(name, default, least=0)
 
 
 def settings_kind(settings: Section) -> None:
@@ -112,7 +124,7 @@ def network_config(part: Section) -> GlmImageConfig:
     """Sizes by the description of the language model."""
     part.fixed(FIXED)
     facts = decoder_facts(part, SIZES, DEFAULTS) | rotations(part)
-    config = make_config(GlmImageConfig, facts, part.where)
+    config = make_config(GlmImageConfig, facts, part.where, part, LLAMA_SIZES | ROTATIONS)
     part.fixed({"head_dim": config.head_dim})
     return config
 
@@ -120,7 +132,7 @@ def network_config(part: Section) -> GlmImageConfig:
 def rotations(part: Section) -> dict[str, Any]:
     """Base, share of the features and sections, wherever releases of transformers describe them."""
     found: dict[str, dict[str, Any]] = {}
-    for place in [part, *(part.section(name) for name in ROPE if part.values.get(name))]:
+    for place in [part, *(part.section(name) for name in ROPE if name in part)]:
         if place is not part:
             place.known(
                 ("rope_type", "type", "rope_theta", "partial_rotary_factor", "mrope_section")
@@ -133,11 +145,11 @@ def rotations(part: Section) -> dict[str, Any]:
             texts = " and ".join(f"{name} is {shown(value)}" for name, value in values.items())
             raise ExportError(f"{part.where}: {texts}, expected one value")
     one = {field: next(iter(values.values())) for field, values in found.items()}
-    return {
-        "rope_base": one.get("rope_theta", DEFAULTS["rope_base"]),
-        "turned_share": one.get("partial_rotary_factor", DEFAULTS["turned_share"]),
-        "sections": tuple(one.get("mrope_section", DEFAULTS["sections"])),
-    }
+    facts = {field: one.get(key, DEFAULTS[field]) for field, key in ROTATIONS.items()}
+    if absent := [f"{key} {facts[field]}" for field, key in ROTATIONS.items() if key not in one]:
+        kind = part.prefix.rstrip(".")
+        note(f"{part.where}: {kind} leaves out what equals the defaults: {', '.join(absent)}")
+    return facts | {"sections": tuple(facts["sections"])}
 
 
 def described(place: Section) -> dict[str, Any]:

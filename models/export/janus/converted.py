@@ -70,15 +70,16 @@ def janus_config(
     width = shape_of(state, "gen_head.output_mlp_projector.weight", 2, where)[0]
     linear = {key for key in state if key.startswith("gen_aligner.layers.")}
     depth = len({key.split(".")[2] for key in linear})
+    part = settings.section("text_config")
     facts = {
-        **language_facts(settings, settings.section("text_config")),
+        **language_facts(settings, part),
         "codes": codes,
         "code_dim": code_dim,
         "head_width": width,
         "aligner_depth": max(depth, 1),
     }
-    config = make_config(JanusConfig, facts, where)
-    settings.section("text_config").fixed({"head_dim": config.head_dim})
+    config = make_config(JanusConfig, facts, where, part)
+    part.fixed({"head_dim": config.head_dim})
     tokenizer = settings.section("vq_config")
     tokenizer.fixed(FIXED)
     tokenizer.fixed(

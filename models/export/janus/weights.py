@@ -138,18 +138,19 @@ def janus_config(settings: Section) -> JanusConfig:
     aligner.fixed({"projector_type": "mlp_gelu"})
     if "projector_type" not in aligner:
         raise aligner.error("projector_type", "mlp_gelu")
+    part = settings.section("language_config")
     facts = {
-        **language_facts(settings, settings.section("language_config")),
+        **language_facts(settings, part),
         "codes": head.integer("image_token_size"),
         "code_dim": aligner.integer("input_dim"),
         "aligner_depth": aligner.integer("depth", 1, most=1000),
         "head_width": head.integer("image_token_embed"),
     }
-    config = make_config(JanusConfig, facts, settings.where)
+    config = make_config(JanusConfig, facts, settings.where, part)
     tokenizer.fixed({"image_token_size": config.codes, "n_embed": config.code_dim})
     aligner.fixed({"n_embed": config.dim})
     head.fixed({"n_embed": config.dim})
-    settings.section("language_config").fixed({"head_dim": config.head_dim})
+    part.fixed({"head_dim": config.head_dim})
     return config
 
 

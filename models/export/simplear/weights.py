@@ -57,6 +57,6 @@ def simplear_config(settings: Section, kinds: Sequence[str] = MODEL_TYPES) -> Si
     kinds = part.values["layer_types"] if "layer_types" in part else []
     if not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds):
         raise part.error("layer_types", "full_attention alone")
-    config = make_config(SimpleARConfig, decoder_facts(part, LLAMA_SIZES), settings.where)
+    config = make_config(SimpleARConfig, decoder_facts(part, LLAMA_SIZES), settings.where, part)
     part.fixed({"head_dim": config.head_dim})
     return config

@@ -196,7 +196,12 @@ void refuse_settings(std::string_view line, const std::string& where) {
     return words.find(text, from) != std::string::npos;
   };
   const std::size_t steps = words.find("steps:");
-  const bool is_list = steps != std::string::npos && (has(",_sampler:", steps) || has(",sampler:", steps));
+  const auto has_setting = [&](std::string_view name) {
+    return steps != std::string::npos &&
+           (has(",_" + std::string(name), steps) || has("," + std::string(name), steps));
+  };
+  const bool is_list =
+      has_setting("sampler:") || has_setting("seed:") || has_setting("cfg_scale:") || has_setting("size:");
   if (!is_list && !has("negative_prompt:") && !has("negative_prompt_:")) return;
   throw Error(ExitCode::input,
               where + ": got " + excerpt_of(line) +

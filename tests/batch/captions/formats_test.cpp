@@ -46,11 +46,12 @@ TEST(Texts, AreNoOtherFiles) {
       HasSubstr("c line 2: got Negative prompt: dog, expected a caption"));
   for (const char* line : {"negative prompt:dog", "NEGATIVE PROMPT : dog", "steps: 20, sampler: Euler a",
                            "Steps:20,Size: 8x8, Sampler: x", "a boat Steps: 20,Sampler: x, Seed: 5",
-                           "a boat. Negative prompt: fog"})
+                           "a boat. Negative prompt: fog", "Steps: 20, Seed: 3", "steps: 30, CFG scale: 7",
+                           "Steps: 4,Size: 512x512"})
     EXPECT_THAT(message_of([&] { parse(std::string("a cat\n") + line + "\n"); }),
                 HasSubstr("expected a caption"))
         << line;
-  EXPECT_EQ(prompts(parse("Steps: a staircase\na boat: red\n")).size(), 2U);
+  EXPECT_EQ(prompts(parse("Steps: a staircase, seeds on it\na boat: red\n")).size(), 2U);
 }
 
 TEST(Texts, AreNoFlagsWithDashes) {

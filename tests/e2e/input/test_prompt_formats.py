@@ -130,3 +130,14 @@ def test_tables_of_standard_input(cli: Cli) -> None:
     assert [(image["prompt"], image["seed"]) for image in images] == [("a, b", 9)]
     images = written(cli, "--prompt-file", "-", "--overwrite", input='{\n"prompt": "c"\n}\n')
     assert images[0]["prompt"] == "c"
+
+
+def test_fields_that_batch_does_not_read_are_named(ran: Cli, tmp_path: Path) -> None:
+    """generate takes them from the same file; a data set may have columns of these names."""
+    lines = [{"prompt": "a", "tree": None}, {"prompt": "b", "batch_count": 2, "Output": "b.png"}]
+    (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, [*lines, lines[1]])))
+    result = ran("batch", "p.jsonl", "-o", "x/")
+    [note] = [line for line in result.stderr.splitlines() if "does not read" in line]
+    assert note.startswith("note: p.jsonl line 2: batch does not read batch_count, output, which")
+    (tmp_path / "plain.csv").write_text("prompt,category\na,x\n")
+    assert "does not read" not in ran("batch", "plain.csv", "-o", "y/").stderr

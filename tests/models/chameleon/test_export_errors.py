@@ -44,7 +44,7 @@ def change_config(files: Files, **changes: Any) -> None:
     ("changes", "message"),
     [
         ({"model_type": "llama"}, "model_type is llama, expected chameleon"),
-        ({"num_attention_heads": 5}, "5 heads and 2 key/value heads do not fit a width of 32"),
+        ({"num_attention_heads": 5}, "num_key_value_heads, hidden_size: 5 heads and 2 key/value heads do not fit a width of 32"),
         ({"num_attention_heads": "4"}, 'num_attention_heads is "4", expected a whole number'),
         ({"num_key_value_heads": 4}, "k_proj.weight has shape [16, 32], expected [32, 32] by the config"),
         ({"intermediate_size": 49}, "gate_proj.weight has shape [48, 32], expected [49, 32]"),

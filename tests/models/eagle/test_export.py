@@ -173,7 +173,7 @@ def test_neighbours(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     ("settings", "tensors", "arguments", "code", "message"),
     [
         ({"hidden_size": 16}, {}, [], 4, "hidden is 16, the bundle's target.features is 32"),
-        ({"num_attention_heads": 5}, {}, [], 4, "config.json: heads 5"),
+        ({"num_attention_heads": 5}, {}, [], 4, "config.json: num_attention_heads, num_key_value_heads, hidden_size: heads 5"),
         ({"num_attention_heads": None}, {}, [], 4, "num_attention_heads is null"),
         ({}, {"fc.weight": None}, [], 4, "Missing key(s) in state_dict: \"fc.weight\""),
         ({}, {"fc.weight": torch.zeros(32, 32)}, [], 4, "size mismatch for fc.weight"),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -74,3 +79,34 @@ def test_killed_while_lines_are_written(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.undo()
     prepare_lines(kept, ["a red boat", "a tree"], "x")
     assert kept.read_text() == "a red boat\na tree\n"
+
+
+GENERATE = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from models.eagle.data import generate_codes
+model = SimpleNamespace(prompt_kind="class", grid={"width": 32, "height": 32}, bundle="b", manifest={"modules": {}})
+generate_codes(model, ["1"], 0, Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_images_of_a_killed_program_go_with_the_next_one(tmp_path: Path) -> None:
+    """They lie beside the file that they are for, not in the system's temporary folder."""
+    engine, out = tmp_path / "engine", tmp_path / "data" / "codes-00000.json"
+    out.parent.mkdir()
+    engine.write_text("#!/bin/sh\nexec sleep 600\n")
+    engine.chmod(0o755)
+    root = Path(__file__).resolve().parents[3]
+    words = [sys.executable, "-c", GENERATE, str(out), str(engine)]
+    running = subprocess.Popen(words, cwd=root, start_new_session=True)
+    end = time.monotonic() + 120
+    while not list(out.parent.glob(".codes-00000.json.images.*/prompts.jsonl")):
+        assert time.monotonic() < end and running.poll() is None
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    assert len(list(out.parent.iterdir())) == 1
+    engine.write_text('#!/bin/sh\nwhile [ "$1" != --save-codes ]; do shift; done\necho [] > "$2"\n')
+    subprocess.run(words, cwd=root, check=True, timeout=120)
+    assert list(out.parent.iterdir()) == [out] and out.read_text() == "[]\n"

@@ -26,7 +26,7 @@ with temporary(Path(sys.argv[1]), sys.argv[2]) as folder:
 """
 
 
-@pytest.mark.parametrize("kind", ["new", "weights"])
+@pytest.mark.parametrize("kind", ["new", "weights", "images"])
 def test_folders_of_killed_programs_go_and_held_ones_stay(tmp_path: Path, kind: str) -> None:
     out = tmp_path / "bundle"
     words = [sys.executable, "-c", HOLD, str(out), kind]

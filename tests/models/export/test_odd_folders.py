@@ -62,6 +62,24 @@ def test_shards_that_contradict_their_index(
         read_folder(tmp_path)
 
 
+def test_shards_that_no_index_lists_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shard(
+        tmp_path,
+        {NAMES[0]: {"a": ONE}, "model-00003-of-00003.safetensors": {"a": TWO}},
+        {"a": NAMES[0]},
+    )
+    assert torch.equal(read_folder(tmp_path)["a"], ONE)
+    said = capsys.readouterr().out
+    assert "model.safetensors.index.json, not model-00003-of-00003.safetensors beside it" in said
+    shard(
+        tmp_path, {"model.safetensors": {"a": TWO}}, None
+    )  # beside it the index is named, which has shards
+    assert torch.equal(read_folder(tmp_path)["a"], TWO)
+    assert capsys.readouterr().out.count("\n") == 1
+
+
 def test_shards_in_folders_below(tmp_path: Path) -> None:
     names = [f"parts/{name}" for name in NAMES]
     shard(tmp_path, {names[0]: {"a": ONE}, names[1]: {"b": TWO}}, {"a": names[0], "b": names[1]})

@@ -94,6 +94,19 @@ def test_the_network_alone(files: Files) -> None:
     assert (sampling["temperature"], sampling["top_p"], sampling["top_k"]) == (0.9, 0.75, 50)
 
 
+def test_defaults_that_are_left_out_are_said(
+    files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rotations = {"partial_rotary_factor": 0.5, "mrope_section": [1, 2, 1]}
+    files.change(files.network / "config.json", "text_config", rope_parameters=rotations)
+    assert files.export() == 0
+    said = capsys.readouterr().out
+    assert "text_config leaves out what equals the defaults: rope_theta 10000.0\n" in said
+    files.change(files.network / "config.json", image_start_token_id=None)
+    assert files.export("--overwrite") == 4
+    assert "the defaults: image_start_token_id 16384" in capsys.readouterr().out
+
+
 def test_defaults_of_generating(files: Files) -> None:
     """transformers samples at temperature 1 from the 50 best where the file does not say."""
     (files.network / "generation_config.json").write_text("{}")
@@ -149,7 +162,8 @@ CHANGES: dict[str, tuple[str, dict[str, Any], str]] = {
     "tied": ("", {"tie_word_embeddings": True}, "tie_word_embeddings is true"),
     "bias": ("text_config", {"attention_bias": False}, "attention_bias is false"),
     "scaled": ("text_config", {"rope_parameters": {"rope_type": "linear"}}, "rope_type is linear"),
-    "sections": ("text_config", {"rope_parameters": {**ROPE, "mrope_section": [1, 2]}}, "do not fit"),
+    "sections": ("text_config", {"rope_parameters": {**ROPE, "mrope_section": [1, 2]}}, "text_config.partial_rotary_factor, "),
+    "no_object": ("text_config", {"rope_parameters": []}, "rope_parameters is [], expected an object"),
     "no_section": ("text_config", {"rope_parameters": {**ROPE, "mrope_section": [4, 0]}}, "mrope_section is"),
     "twice": ("text_config", {"rope_theta": 5.0}, "expected one value"),
     "codes": ("vq_config", {"num_embeddings": 500}, "500 codes, 32 ids of images"),

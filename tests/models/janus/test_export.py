@@ -134,7 +134,7 @@ ENCODER = ("gen_vision_model.encoder.", "gen_vision_model.quant_conv.")
         ((LANGUAGE, "rope_scaling"), {"factor": 2}, 'language_config.rope_scaling is {"factor": 2}, expected rotations of type default'),
         ((LANGUAGE, "attention_bias"), True, "language_config.attention_bias is true, expected false"),
         ((LANGUAGE, "hidden_act"), "gelu", "language_config.hidden_act is gelu, expected silu"),
-        ((LANGUAGE, "num_attention_heads"), 5, "5 heads and 2 key/value heads do not fit a width of 32"),
+        ((LANGUAGE, "num_attention_heads"), 5, "language_config.hidden_size: 5 heads and 2 key/value heads do not fit a width of 32"),
         ((LANGUAGE, "num_attention_heads"), "4", 'num_attention_heads is "4", expected a whole number'),
         ((LANGUAGE, "head_dim"), 16, "language_config.head_dim is 16, expected 8"),
         ((LANGUAGE, "vocab_size"), 641, "embed_tokens.weight has shape [640, 32], expected [641, 32]"),

@@ -177,7 +177,12 @@ refused = partial(export_run.refused, progress="reading weights")
         ),
         ("use_sliding_window", True, "use_sliding_window is true, expected false"),
         ("hidden_act", "gelu", "hidden_act is gelu, expected silu"),
-        ("num_attention_heads", 5, "5 heads and 2 key/value heads do not fit a width of 32"),
+        (
+            "num_attention_heads",
+            5,
+            "config.json: num_attention_heads, num_key_value_heads, hidden_size: 5 heads and 2 key/value "
+            "heads do not fit a width of 32",
+        ),
         ("num_attention_heads", "4", 'num_attention_heads is "4", expected a whole number'),
         ("head_dim", 16, "head_dim is 16, expected 8"),
         ("vocab_size", 514, "embed_tokens.weight has shape [515, 32], expected [514, 32]"),
