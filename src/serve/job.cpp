@@ -74,8 +74,11 @@ void Job::progress(std::size_t image, const Grid& grid, const std::vector<std::i
   update.tokens += committed;
   ++update.passes;
   const auto positions = static_cast<std::int64_t>(codes.size());
+  const std::optional<Region>& region = requests_[image].region;
   // A part behind kept tokens begins with a call of its own, which has the codes of the next one already.
-  update.in_order = update.in_order && generated_tokens(grid, requests_[image], positions) >= update.tokens;
+  // Several candidates are counted as one.
+  update.in_order = update.in_order && (!region || region->candidates == 1) &&
+                    generated_tokens(grid, requests_[image], positions) >= update.tokens;
   is_updated_[image] = true;
   changed_.notify_all();
 }

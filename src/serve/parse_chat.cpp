@@ -128,12 +128,16 @@ ChatWanted parse_chat(std::string_view body, const RequestRules& rules) {
   });
 }
 
-void read_chat_image(const Manifest& manifest, const RequestRules& rules, ChatWanted& wanted,
-                     std::vector<std::string>& warnings) {
+void require_texts(const Manifest& manifest) {
   if (!manifest.text)
     throw HttpError(501, "not_implemented",
                     "model " + manifest.name + " describes no images: its bundle generates images alone");
   require_image_encoder(manifest);
+}
+
+void read_chat_image(const Manifest& manifest, const RequestRules& rules, ChatWanted& wanted,
+                     std::vector<std::string>& warnings) {
+  require_texts(manifest);
   with_http_errors([&] {
     TextToImage::check(manifest, wanted.request);
     const Grid& grid = manifest.grids.front();

@@ -28,6 +28,9 @@ const std::vector<std::string>& chat_fields();
 // stream_options, n, fit, deadline, method and its options. Throws HttpError.
 ChatWanted parse_chat(std::string_view body, const RequestRules& rules);
 
+// Throws HttpError (501) where the bundle describes no images.
+void require_texts(const Manifest& manifest);
+
 // The image with the sides that the bundle reads, and a warning where it had others. One caller at a time
 // reads an image. Throws HttpError: also 501 where the bundle describes no images.
 void read_chat_image(const Manifest& manifest, const RequestRules& rules, ChatWanted& wanted,

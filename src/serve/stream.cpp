@@ -1,5 +1,6 @@
 #include "serve/stream.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -53,14 +54,16 @@ std::string EventStream::events_of(const JobUpdate& update) {
   FinishedImage& image = images_[update.image];
   image.committed.insert(image.committed.end(), update.committed.begin(), update.committed.end());
   std::string events;
-  if (update.grid != nullptr && static_cast<int>(update.codes.size()) / update.grid->columns > image.rows)
-    events = row_events(update, image);
+  const bool has_rows =
+      update.grid != nullptr && static_cast<int>(update.codes.size()) / update.grid->columns > image.rows;
+  // Candidates may follow the one that had all rows first.
+  if (has_rows || (update.complete && !image.committed.empty())) events = row_events(update, image);
   return update.complete ? events + completed_event(update.image) : events;
 }
 
 std::string EventStream::row_events(const JobUpdate& update, FinishedImage& image) {
   const Grid& grid = *update.grid;
-  image.rows = static_cast<int>(update.codes.size()) / grid.columns;
+  image.rows = std::max(image.rows, static_cast<int>(update.codes.size()) / grid.columns);
   std::string events = server_event(kind_ + ".progress", {{"type", kind_ + ".progress"},
                                                           {"index", update.image},
                                                           {"rows", image.rows},

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <ctime>
 #include <memory>
 #include <utility>
@@ -84,8 +85,18 @@ class ChatStream {
 
 }  // namespace
 
+// Throws HttpError (501) where no model here describes images, whatever the request asks.
+void Routes::require_speaker() const {
+  const auto& models = service_.models();
+  const bool is_there = std::any_of(models.begin(), models.end(), [](const auto& model) {
+    return model->engine.manifest().text.has_value();
+  });
+  if (!is_there) require_texts(models.front()->engine.manifest());
+}
+
 // A failure before the first token is an answer of its own, also to a request for a stream.
 void Routes::chat(HttpRequest& request, HttpResponse& response) {
+  require_speaker();
   ChatWanted wanted = parse_chat(std::exchange(request.body, {}), service_.options.rules);
   if (options.log_prompts) terminal_.log("1 image: " + to_text(Json(wanted.request.prompt)));
   std::vector<std::string> warnings;

@@ -1,5 +1,9 @@
 #include "tools/serve/http.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
 #include "serve/http/request.h"
 #include "tools/serve/routes.h"
 
@@ -10,6 +14,10 @@ namespace {
 HttpServerOptions server_options(const Service& service, const HttpOptions& options) {
   HttpServerOptions server;
   server.limits.body = options.body_bytes;
+  // Two requests of the largest size fit in; one that comes in chunks may take twice its room.
+  const std::size_t largest = std::min(options.body_bytes, std::numeric_limits<std::size_t>::max() / 4);
+  server.body_bytes = std::max(server.body_bytes, 2 * largest);
+  server.unread_bytes = std::max(server.unread_bytes, 4 * largest);
   server.threads = 64 + service.models().size() * (service.options.queue + 16);
   return server;
 }

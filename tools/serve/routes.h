@@ -88,6 +88,7 @@ class Routes : public HttpHandler {
                   const Result& result);
   void images(ImagesWanted parsed, const HttpRequest& request, HttpResponse& response);
   void require_reader() const;
+  void require_speaker() const;
   void edits(HttpRequest& request, HttpResponse& response);
   void stream(const HttpRequest& asked, HttpResponse& response, const Submission& submission);
   void chat(HttpRequest& request, HttpResponse& response);

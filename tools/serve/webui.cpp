@@ -234,11 +234,10 @@ void Routes::add_webui() {
   }
   post(kRoot + "png-info", Body::json,
        [this](const HttpRequest& request, HttpResponse& response) { png_info(request, response); });
+  const char* const words = "this server neither enlarges images nor captions them";
   for (const char* name : {"interrogate", "extra-single-image", "extra-batch-images"}) {
-    post(kRoot + name, Body::any, [](const HttpRequest&, HttpResponse&) {
-      throw HttpError(501, "not_implemented",
-                      "this server generates images from captions; it does not change images");
-    });
+    post(kRoot + name, Body::any,
+         [words](const HttpRequest&, HttpResponse&) { throw HttpError(501, "not_implemented", words); });
   }
   add_webui_lists();
 }

@@ -57,7 +57,13 @@ void RegionCandidates::complete(std::int64_t number, RecordedImage record, doubl
 std::int64_t RegionCandidates::tokens() const {
   std::int64_t sum = 0;
   for (const auto& [number, tokens] : tokens_) sum += tokens;
-  return mean(sum);
+  return sum / static_cast<std::int64_t>(count_);
+}
+
+std::int64_t RegionCandidates::commit(std::int64_t tokens) {
+  const auto count = static_cast<std::int64_t>(count_);
+  uncounted_ += tokens;
+  return std::exchange(uncounted_, uncounted_ % count) / count;
 }
 
 std::int64_t RegionCandidates::shown() const {

@@ -32,8 +32,9 @@ class RegionCandidates {
 
   // Tokens so far: the mean over all.
   std::int64_t tokens() const;
-  // `count` tokens of all candidates as tokens of one.
-  std::int64_t mean(std::int64_t count) const { return count / static_cast<std::int64_t>(count_); }
+  // Counts this many more tokens of all candidates. Returns them as tokens of one; what is left counts with
+  // the next ones.
+  std::int64_t commit(std::int64_t tokens);
   // The first one that is in work, or else complete; -1: none has begun.
   std::int64_t shown() const;
   // The codes of a complete one, null for others.
@@ -48,6 +49,7 @@ class RegionCandidates {
   std::string pick_;
   std::vector<std::int64_t> numbers_;              // of those that have begun
   std::map<std::int64_t, std::int64_t> tokens_;    // so far, by number
+  std::int64_t uncounted_ = 0;                     // tokens that are less than one of every candidate
   std::map<std::int64_t, RecordedImage> records_;  // of complete ones
   std::map<std::int64_t, double> scores_;
 };

@@ -133,9 +133,9 @@ Step TokenBackend::step() {
   for (const std::int64_t number : complete) complete_candidate(number);
   Step all{{}, report->times.prefill};
   for (auto& [image, step] : steps) {
-    const RegionCandidates& candidates = images_.at(image);
+    RegionCandidates& candidates = images_.at(image);
     step.tokens = candidates.tokens();
-    step.committed = candidates.mean(step.committed);
+    step.committed = candidates.commit(step.committed);
     step.is_complete = candidates.is_complete();
     all.images.push_back(step);
   }

@@ -166,7 +166,12 @@ def test_nothing_is_fetched(speaker: Server) -> None:
 
 
 def test_bundles_that_describe_nothing(reader: Server) -> None:
-    assert "describes no images" in error_of(reader.post(CHAT, body()), 501)["message"]
+    """They say so at once, not what else a request lacks."""
+    hello = with_messages(
+        [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}]
+    )
+    for asked in (body(), hello, {}):
+        assert "describes no images" in error_of(reader.post(CHAT, asked), 501)["message"]
 
 
 def test_described(speaker: Server) -> None:

@@ -27,6 +27,11 @@ from tests.e2e.serve.page_actions import (
     words,
 )
 
+# Whether tokens per pass can be shown.
+SWITCH = (
+    "[...document.querySelectorAll('figure button')].find(b => b.textContent == 'Tokens per pass')"
+    ".offsetParent !== null"
+)
 SIDES = ("left", "top", "width", "height")
 
 
@@ -76,6 +81,7 @@ def test_the_rectangle_is_generated_anew(
         == "region: the model sees what lies above and to the left of a token, not what comes later"
     )
     # What is shaded, and the tokens of passes, are those that are generated.
+    assert browser.value(SWITCH)
     assert browser.value(PAINTED.format(".passes", 0)) == tokens
     corners = (
         browser.value("getComputedStyle(document.querySelector('#anew')).clipPath").count(",") + 1
@@ -91,6 +97,8 @@ def test_candidates(browser: Browser, page_reader: Server, given: Given) -> None
     assert file_of(browser) == answer.images[0]
     picked = answer.json["data"][0]["picked"] + 1
     assert words(browser, "figcaption small").endswith(f", candidate {picked} of 4")
+    # The passes of all are not the passes of the one that is shown.
+    assert not browser.value(SWITCH) and browser.value(PAINTED.format(".passes", 0)) == 0
     # Nothing is kept behind the first new token: there is nothing to compare.
     off = "document.querySelector('#candidates').disabled"
     place(browser, 32, 32, 32, 16)

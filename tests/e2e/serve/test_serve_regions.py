@@ -190,6 +190,19 @@ def test_streams_of_regions(reader: Server, behind: str, end: int) -> None:
         assert not grey[:, :16].any() and not grey[:, end:].any()
 
 
+@pytest.mark.parametrize("candidates", [3, 5])  # five do not run at once
+def test_streams_of_candidates(reader: Server, candidates: int) -> None:
+    """Their tokens count as tokens of one image, in no order of the raster."""
+    answer = edit(reader, region="16,0,32,32", candidates=candidates, method="ar", stream="true")
+    lines = answer.body.decode().splitlines()
+    data = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+    progress = [one for one in data if one["type"] == "image_edit.progress"]
+    assert progress and not any(one["in_order"] for one in progress)
+    assert (
+        1 + sum(count for one in progress for count in one["committed"]) == data[-1]["tokens"] == 4
+    )
+
+
 def test_images_beside_regions(reader: Server) -> None:
     """A region with candidates and other images run side by side, and none changes another."""
     asked: list[dict[str, object]] = [

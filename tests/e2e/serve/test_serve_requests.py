@@ -127,6 +127,31 @@ def test_bodies_that_are_larger_than_they_look(server: Server) -> None:
     assert server.generate(seed=1).status == 200
 
 
+def test_a_request_of_the_largest_size_is_answered(start: Start) -> None:
+    """Beside another of its kind, however it comes."""
+    largest = 70_000_000
+    server = start("-t", 1, "--max-body", largest)
+    body = json.dumps({"prompt": PROMPT, "seed": 1}).encode().ljust(largest)
+    kind = {"Content-Type": "application/json"}
+    pieces = (body[i : i + 1_000_000] for i in range(0, largest, 1_000_000))
+    with socket.create_connection((server.host, server.port), timeout=60) as beside:
+        head = (
+            f"POST {GENERATIONS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        )
+        beside.sendall(f"{head}Content-Length: {largest}\r\n\r\n".encode() + body[:-1])
+        for sent, more in (
+            (body, {}),
+            (pieces, {}),
+            (gzip.compress(body), {"Content-Encoding": "gzip"}),
+        ):
+            assert server.ask("POST", GENERATIONS, sent, {**kind, **more}).status == 200
+        error_of(
+            server.ask("POST", GENERATIONS, b"", {**kind, "Content-Length": str(largest + 1)}), 413
+        )
+        beside.sendall(b" ")
+        assert beside.recv(12) == b"HTTP/1.1 200"
+
+
 def test_clients_that_are_slow_or_speak_no_http(server: Server) -> None:
     lines = [
         b"\x16\x03\x01\x02",
