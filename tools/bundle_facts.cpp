@@ -61,7 +61,7 @@ std::vector<std::pair<std::string, std::uint64_t>> weight_bytes(const Manifest& 
   std::vector<std::pair<std::string, std::uint64_t>> bytes;
   for (const auto& [name, module] : manifest.modules)
     bytes.emplace_back(name, manifest.files.at(module.file).bytes);
-  for (const auto& [name, drafter] : manifest.drafters)
+  for (const auto& [name, drafter] : manifest.all_drafters())
     bytes.emplace_back(name, manifest.files.at(drafter.module.file).bytes);
   return bytes;
 }

@@ -107,6 +107,8 @@ struct TextEntry {
   std::vector<std::int64_t> stop;  // each of them ends an answer
   std::int64_t length = 0;         // positions that a prompt and its answer have
   SamplingOptions sampling;
+  std::map<std::string, DraftModelEntry> drafters;  // of answers, by name; none of them drafts images
+  std::string first_drafter;                        // the file's first, the default of methods
 };
 
 struct Grid {
@@ -150,7 +152,7 @@ struct Manifest {
   std::string exporter_version, exporter_torch;
   std::map<std::string, FileEntry> files;
   std::map<std::string, ModuleEntry> modules;       // target, text_encoder, image_decoder, image_encoder
-  std::map<std::string, DraftModelEntry> drafters;  // by name
+  std::map<std::string, DraftModelEntry> drafters;  // of images, by name
   std::string first_drafter;                        // the file's first, the default of methods
   std::map<std::string, std::string> trees;         // tree files by kind of device: cpu, cuda
   std::optional<TokenizerEntry> tokenizer;
@@ -188,6 +190,12 @@ struct Manifest {
 
   bool has(const std::string& module) const { return modules.count(module) != 0; }
   bool is_continuous() const { return tokens.kind == "continuous"; }
+  // Of images and of texts; their names differ.
+  std::map<std::string, DraftModelEntry> all_drafters() const {
+    std::map<std::string, DraftModelEntry> all = drafters;
+    if (text) all.insert(text->drafters.begin(), text->drafters.end());
+    return all;
+  }
 };
 
 // Reads and checks DIRECTORY/manifest.json: schema version, unknown keys, types, and the agreement of

@@ -216,9 +216,9 @@ class LAMPLIGHTER_API TextToImage {
 
   // Throws Error (bundle, usage, input) when the bundle cannot answer a request. Cheap: needs no weights.
   static void check(const Manifest& manifest, const DescribeRequest& request);
-  // Describes an image with the bundle's TextEntry. Methods: ar, and the lossless ones that need no drafter;
-  // the text then follows the target's distribution. Not beside generate or serve. Throws Error as check
-  // does, Error(ExitCode::usage) for other methods, and what `on_text` throws.
+  // Describes an image with the bundle's TextEntry. Methods: ar, and the lossless ones that need no drafter
+  // or find one of texts; the text then follows the target's distribution. Not beside generate or serve.
+  // Throws Error as check does, Error(ExitCode::usage) for other methods, and what `on_text` throws.
   Description describe(const DescribeRequest& request, const MethodOptions& method = {},
                        const TextCallback& on_text = {});
 

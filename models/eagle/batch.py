@@ -12,6 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+NO_CODE = -1  # in place of a code: a token that the image's shape dictates
+BEHIND = -2  # in place of a token: none, an answer has ended
+
 
 @dataclass
 class Batch:
@@ -19,7 +22,7 @@ class Batch:
 
     features: Tensor  # [S,L,F]; rows in front of the prompt are padding
     ids: Tensor  # int64 [S,L]: id of the token after the row's, or what stands in on prompt rows
-    codes: Tensor  # int64 [B,M], -1 for the end of a row
+    codes: Tensor  # int64 [B,M], NO_CODE for the end of a row, BEHIND behind an answer
     valid: Tensor  # int64 [S]: rows of the prompt
     positions: Tensor  # int64 [L] or [S,L]
     prompt_length: int

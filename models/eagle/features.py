@@ -25,9 +25,9 @@ from ..export.checkpoint import ExportError
 from ..export.drafters.attach import target_head
 from ..export.drafters.files import read_manifest
 from ..transformer.head import Head, in_fp32
+from .batch import NO_CODE
 
 Ids = list[int]
-NO_CODE = -1  # in place of a code: a token that the image's shape dictates
 PASS_NUMBERS = 1 << 29  # most of a pass over images that memory holds at a time
 ROW_SCALE_BYTES = 4  # of a rounded cache's rows, behind head_dim integers
 
@@ -44,6 +44,7 @@ class TargetModel:
     head: Head  # fp32
     embedding: Tensor  # fp32 [vocabulary, F]
     rounded_cache: bool = False  # keys and values in 8 bits
+    texts: bool = False  # codes are places among the ids that are no codes of images
 
     @property
     def guidance(self) -> float:
@@ -222,7 +223,11 @@ def with_row_ends(model: TargetModel, codes: Tensor) -> Tensor:
 
 def image_ids(model: TargetModel, codes: Tensor) -> Tensor:
     """Ids that the target is fed for codes [n,M]."""
-    ids = codes + model.manifest["tokens"]["first_image_id"]
+    tokens = model.manifest["tokens"]
+    if model.texts:
+        ids = codes.clamp_min(0)
+        return ids + tokens["codebook_size"] * (ids >= tokens["first_image_id"])
+    ids = codes + tokens["first_image_id"]
     for end in model.grid["row_end"]:
         ids = ids.masked_fill(codes == NO_CODE, end)
     return ids

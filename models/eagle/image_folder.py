@@ -42,8 +42,8 @@ def one_line(text: str, where: str) -> str:
     return caption
 
 
-def listed(file: Path) -> Iterator[CaptionedImage]:
-    """The images that a metadata.jsonl names, in its order."""
+def listed(file: Path, key: str = "text") -> Iterator[CaptionedImage]:
+    """The images that a metadata.jsonl names, in its order; their captions are the texts of `key`."""
     for number, line in enumerate(read_text(file).split("\n"), 1):
         if not line.strip():
             continue
@@ -52,9 +52,9 @@ def listed(file: Path) -> Iterator[CaptionedImage]:
             entry: Any = json.loads(line)
         except (ValueError, RecursionError):
             entry = None
-        known = isinstance(entry, dict) and [entry.get(key) for key in ("file_name", "text")]
+        known = isinstance(entry, dict) and [entry.get(name) for name in ("file_name", key)]
         if not known or not all(isinstance(value, str) for value in known):
-            raise ExportError(f'{where}: expected {{"file_name": ..., "text": ...}}')
+            raise ExportError(f'{where}: expected {{"file_name": ..., "{key}": ...}}')
         path = file.parent / known[0]
         if not path.resolve().is_relative_to(file.parent.resolve()):
             raise ExportError(f"{where}: {known[0]} is not below {file.parent}")

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..transformer.head import Head, codes_of, logits_of
-from .batch import Batch, causal_bias
+from .batch import BEHIND, NO_CODE, Batch, causal_bias
 from .drafter import Context, Drafter, KeysValues
 from .eagle3 import Eagle3Drafter
 from .parts import distribution_parts, summed
@@ -198,7 +198,8 @@ def acceptance(
 
     Returns the acceptance rates sum min(p, q) and the probabilities min(1, q(x) / p(x)) that the draft
     was accepted given the code x that came out; both [B, N - 1, steps] for images of N codes. Where
-    nothing is drafted, past the last code of a row, rates are NaN and probabilities 0.
+    nothing is drafted, past the last code of a row, rates are NaN and probabilities 0; both are NaN for roots
+    that nothing follows, at the end of an answer.
     """
 
     def distribution(logits: Tensor) -> Tensor:
@@ -229,7 +230,8 @@ def accepted(
         token = batch.tokens(step + 1)[:, rows, None].clamp_min(0)
         ratio = q.gather(-1, token) / p.gather(-1, token).clamp_min(1e-20)
         kept[:, rows, step] = ratio.clamp_max(1).squeeze(-1) * drafted
-    roots = batch.codes[0, :-1] >= 0  # rows end alike in all images
+    kept = kept.masked_fill((batch.codes[:, 1:] == BEHIND)[..., None], torch.nan)
+    roots = batch.codes[0, :-1] != NO_CODE  # rows end alike in all images
     return rates[:, roots], kept[:, roots]
 
 
@@ -241,6 +243,7 @@ def chain_compression(kept: Tensor) -> float:
     every further pass the accepted drafts and one more.
     """
     images, roots, steps = kept.shape
+    alive = ~kept.isnan().any(-1)
     passes = torch.zeros(roots + steps + 2, images, dtype=torch.float64)
     for root in range(roots - 1, -1, -1):
         reached = torch.ones(images, dtype=torch.float64)
@@ -249,5 +252,5 @@ def chain_compression(kept: Tensor) -> float:
             rate = kept[:, root, step].double()
             total += reached * (1 - rate) * passes[root + step + 1]
             reached = reached * rate
-        passes[root] = total + reached * passes[root + steps + 1]
-    return float((roots + 1) / (1 + passes[0].mean()))
+        passes[root] = (total + reached * passes[root + steps + 1]).where(alive[:, root], 0.0)
+    return float((images + alive.sum()) / (images + passes[0].sum()))

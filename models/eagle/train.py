@@ -28,11 +28,12 @@ from ..export.command import run_command
 from ..precision import mixed
 from ..progress import Progress
 from ..transformer.head import codes_of
+from .answers import load_for
 from .config import DrafterConfig
 from .data import Images
 from .drafter import Drafter, rotary_table
 from .eagle3 import Eagle3Config, Eagle3Drafter
-from .features import TargetModel, load_target
+from .features import TargetModel
 from .files import save_whole
 from .losses import AnyDrafter, acceptance, chain_compression, objective
 from .recipes import PUBLISHED_NOISE, RECIPES, Options, Phase
@@ -240,7 +241,7 @@ class Trainer:
 def train(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(arguments.threads)
     options = replace(RECIPES[arguments.recipe], minutes=arguments.minutes, batch=arguments.batch)
-    model = load_target(arguments.bundle)
+    model = load_for(arguments.bundle, arguments.data)
     config = drafter_config(model, arguments.ffn, arguments.input_norm)
     images = Images(arguments.data, config, arguments.held_out)
     torch.manual_seed(options.seed)
@@ -253,7 +254,12 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m models.eagle.train", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--bundle", type=Path, required=True)
-    parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        help="folder of models.eagle.data or models.eagle.answers",
+    )
     parser.add_argument("--out", type=Path, required=True, help="file of the drafter")
     parser.add_argument(
         "--recipe", choices=RECIPES, default="multi-step", help="default: %(default)s"

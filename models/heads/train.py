@@ -22,12 +22,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..eagle.batch import Batch
+from ..eagle.answers import load_for
+from ..eagle.batch import BEHIND, Batch
 from ..eagle.data import Images
-from ..eagle.features import TargetModel, load_target
-from ..eagle.losses import accepted, chain_compression, filtered, guided, token_loss
+from ..eagle.features import TargetModel
+from ..eagle.losses import (
+    accepted,
+    chain_compression,
+    filtered,
+    guided,
+    per_sequence,
+    token_loss,
+)
 from ..eagle.parts import distribution_parts, summed
 from ..eagle.train import drafter_config
+from ..export.checkpoint import ExportError
 from ..export.command import run_command
 from ..precision import mixed
 from ..progress import Progress
@@ -56,7 +65,8 @@ def distribution_of(model: TargetModel, batch: Batch, logits: Tensor) -> Tensor:
 def published_objective(flash: Flash, model: TargetModel, batch: Batch) -> Tensor:
     """Over the rows from which drafts start; the targets of row j are the features of row j + 1."""
     target = F.pad(batch.targets(1), (0, 0, 0, 1))
-    mask = F.pad(torch.ones(len(target), batch.roots), (0, 1))
+    there = per_sequence(batch.codes[:, : batch.roots] != BEHIND, batch.pairs)
+    mask = F.pad(there.float(), (0, 1))
     return published_loss(flash.ahead(batch), model.head, target, mask)[2]
 
 
@@ -127,7 +137,11 @@ def new_heads(options: argparse.Namespace, model: TargetModel) -> Guesser:
 def train(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    model = load_target(options.bundle)
+    model = load_for(options.bundle, options.data)
+    if model.texts and options.kind != "flash":
+        raise ExportError(
+            f"{options.data}: holds texts, expected flash for them, not {options.kind}", 2
+        )
     images = Images(options.data, drafter_config(model), options.held_out)
     heads = new_heads(options, model)
     optimizer = torch.optim.AdamW(heads.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0)
@@ -169,7 +183,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("kind", choices=("medusa", "mlp", "flash"))
     parser.add_argument("--bundle", type=Path, required=True)
-    parser.add_argument("--data", type=Path, required=True, help="folder of models.eagle.data")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        help="folder of models.eagle.data or models.eagle.answers",
+    )
     parser.add_argument("--out", type=Path, required=True, help="file of the heads")
     parser.add_argument(
         "--heads", type=int, default=4, help="tokens that are drafted ahead (default: %(default)s)"

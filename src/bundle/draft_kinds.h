@@ -18,6 +18,7 @@ enum DraftField : unsigned {
   kDraftHeads = 2,     // heads
   kFeatureLayers = 4,  // feature_layers
   kDraftQueries = 8,   // queries and window, both optional
+  kDraftTexts = 16,    // it may draft texts about images
 };
 
 using DraftCalls = std::array<const char*, 3>;
@@ -38,7 +39,7 @@ struct DraftKindEntry {
 // A new kind is an enumerator and a row.
 inline constexpr DraftKindEntry kDraftKinds[] = {
     // A layer over the target's features.
-    {DraftKind::eagle, "eagle", "drafter", DraftInput::features, kDraftCache, kLayerCalls},
+    {DraftKind::eagle, "eagle", "drafter", DraftInput::features, kDraftCache | kDraftTexts, kLayerCalls},
     // The same over the inputs of some inner layers of the target, side by side.
     {DraftKind::eagle_3, "eagle-3", "eagle-3", DraftInput::features, kDraftCache | kFeatureLayers,
      kLayerCalls},
@@ -54,7 +55,7 @@ inline constexpr DraftKindEntry kDraftKinds[] = {
      "flash",
      "flash",
      DraftInput::features,
-     kDraftCache | kDraftHeads | kDraftQueries,
+     kDraftCache | kDraftHeads | kDraftQueries | kDraftTexts,
      {"embed", "forward", "heads"}},
     // Corrects the target's logits behind a window of stale drafts.
     {DraftKind::refine, "refine", "refine", DraftInput::hidden, 0, {"read", "step", "logits"}},

@@ -138,7 +138,7 @@ Placement resolve_placement(const RuntimeOptions& options, const Manifest& manif
   for (const auto& [role, entry] : manifest.modules) {
     if (stored_bits(entry) != 16) refuse("its " + role, entry, "auto, bf16, int8 or int4");
   }
-  for (const auto& [name, drafter] : manifest.drafters) {
+  for (const auto& [name, drafter] : manifest.all_drafters()) {
     if (stored_bits(drafter.module) != 16)
       refuse("drafter " + name, drafter.module, "auto, bf16, int8 or int4");
   }

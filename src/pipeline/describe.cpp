@@ -11,6 +11,7 @@
 #include "base/stopwatch.h"
 #include "base/suggestion.h"
 #include "base/utf8.h"
+#include "bundle/draft_kinds.h"
 #include "bundle/manifest/text.h"
 #include "decode/decode.h"
 #include "decode/prompt_tokenizer.h"
@@ -39,8 +40,15 @@ SamplingOptions text_sampling(const Manifest& manifest, const DescribeRequest& r
 }
 
 bool suits_texts(const MethodEntry& method) {
-  return !method.needs_drafter() && !method.is_row_parallel() && !method.is_continuous() &&
-         !traits_of(method.rule).lossy();
+  return !method.is_row_parallel() && !method.is_continuous() && !traits_of(method.rule).lossy() &&
+         (!method.needs_drafter() || draft_kind(*method.drafter).has(kDraftTexts));
+}
+
+// Whether the bundle has a drafter of texts that the method needs.
+bool has_drafter(const MethodEntry& method, const TextEntry& text) {
+  return !method.needs_drafter() ||
+         std::any_of(text.drafters.begin(), text.drafters.end(),
+                     [&](const auto& drafter) { return draft_kind(drafter.second).kind == method.drafter; });
 }
 
 std::string with_prompt(std::string text, const std::string& prompt) {
@@ -104,17 +112,24 @@ Describer::Describer(const Manifest& manifest, const Placement& placement, const
       bpe_(join_path(manifest.directory, manifest.tokenizer->file)) {}
 
 MethodOptions Describer::resolve_text_method(const MethodOptions& method, const Manifest& text) const {
-  const auto refuse = [](const std::string& got) {
+  const auto refuse = [&](const std::string& got, const std::string& why) {
     std::vector<std::string> known;
     for (const MethodEntry& entry : methods()) {
-      if (suits_texts(entry)) known.emplace_back(entry.name);
+      if (suits_texts(entry) && has_drafter(entry, *manifest_.text)) known.emplace_back(entry.name);
     }
-    throw Error(ExitCode::usage, "method: got " + got + ", expected for texts " + list_of(known) +
-                                     ": lossless, and without a drafter, which knows images alone");
+    throw Error(ExitCode::usage, "method: got " + got + ", expected for texts " + list_of(known) + why);
   };
-  if (is_auto(method) || !suits_texts(find_method(method.method))) refuse(quote(method.method));
+  constexpr const char* kLossless = ": lossless, and with no drafter but one of texts";
+  if (is_auto(method)) refuse(quote(method.method), kLossless);
+  const MethodEntry& entry = find_method(method.method);
+  if (!suits_texts(entry)) refuse(quote(method.method), kLossless);
+  if (!has_drafter(entry, *manifest_.text)) {
+    const DraftKindEntry& kind = draft_kind(*entry.drafter);
+    refuse(quote(method.method), std::string(": text.drafters has none of kind ") + kind.name +
+                                     "; add one with lamplighter-export " + kind.exporter + " --text");
+  }
   MethodOptions resolved = resolve_method(method, text, placement_.device.is_cpu() ? "cpu" : "cuda");
-  if (!is_lossless(resolved)) refuse(quote(method.method) + " with rule " + quote(resolved.rule));
+  if (!is_lossless(resolved)) refuse(quote(method.method) + " with rule " + quote(resolved.rule), kLossless);
   return resolved;
 }
 
@@ -158,10 +173,19 @@ Question Describer::resolve(const DescribeRequest& request, const MethodOptions&
   return question;
 }
 
+const DraftModel* Describer::drafter_of(const Question& question) {
+  const std::string& name = question.method.drafter;
+  if (name.empty()) return nullptr;
+  const auto known = drafters_.find(name);
+  if (known != drafters_.end()) return &known->second;
+  const DraftModel drafter = DraftModel(question.text, name, placement_).for_text(manifest_);
+  return &drafters_.emplace(name, drafter).first->second;
+}
+
 Description Describer::answer(const Question& question, const Codes& codes, const Target& target,
-                              const TextCallback& on_text) const {
+                              const TextCallback& on_text) {
   const Target text = target.for_text(question.text);
-  const Models models{&text, nullptr};
+  const Models models{&text, drafter_of(question)};
   const Method method =
       make_method(question.method, question.text, placement_.device, question.sampling.temperature <= 0);
   Condition prompt;
@@ -174,7 +198,9 @@ Description Describer::answer(const Question& question, const Codes& codes, cons
   shape.prompt_length = static_cast<std::int64_t>(prompt.ids.size());
   shape.graph = options_.graph;
   shape.note = options_.note;
-  require_memory(placement_.device, row_bytes(manifest_.cache, placement_),
+  const std::int64_t drafted = cache_numbers(question.method, question.text) *
+                               static_cast<std::int64_t>(c10::elementSize(placement_.dtype));
+  require_memory(placement_.device, row_bytes(manifest_.cache, placement_) + drafted,
                  shape.prompt_length + question.most(), "the cache of a text");
   Stopwatch watch;
   DecodeRun run(models, method, shape);

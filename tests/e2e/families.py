@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from models.chameleon.vqgan import VQGAN, VQGANConfig
 from models.export.__main__ import main as export
+from models.heads.flash import Flash, FlashConfig, FlashLayerConfig
 
 CASES = (
     Path(__file__).parents[1] / "golden" / "cases"
@@ -187,6 +188,40 @@ def add_drafter(
     write_json(folder / "drafter" / "config.json", settings)
     save(folder / "drafter", "model.safetensors", weights.drafter(embeddings, norms))
     run_exporter("drafter", "--bundle", bundle, "--name", "main", "--drafter", folder / "drafter")
+
+
+def add_text_drafters(folder: Path, bundle: Path) -> Path:
+    """Attaches drafters of texts to what `anole` made in the folder: `words`, and `flash` for 3 tokens.
+
+    Their features are mostly the embedding of the last id.
+    """
+    drafter = folder / "drafter"
+    run_exporter("drafter", "--bundle", bundle, "--name", "words", "--drafter", drafter, "--text")
+    embeddings = load_file(drafter / "model.safetensors")["embed_tokens.weight"]
+    file = save_flash(folder / "flash.pt", embeddings)
+    run_exporter("flash", "--bundle", bundle, "--name", "flash", "--drafter", file, "--text")
+    return bundle
+
+
+def save_flash(file: Path, embeddings: Tensor) -> Path:
+    """A file of training: rows attend to themselves, and all features are the embedding of the last id."""
+    width, one = embeddings.shape[1], torch.eye(embeddings.shape[1])
+    layer = FlashLayerConfig(width, 1, 2 * width, len(embeddings), 512, 1, rotary="line")
+    flash = Flash(FlashConfig(layer, 3)).requires_grad_(False)
+    random = torch.Generator().manual_seed(6)
+    for weight in flash.parameters():
+        weight.copy_(0.02 * torch.randn(weight.shape, generator=random))
+    flash.embed_tokens.weight.copy_(embeddings)
+    flash.fc.weight[:, :width] += one
+    for projection in (flash.layers.q_proj, flash.layers.k_proj):
+        projection.weight += 2 * one
+    for projection in (flash.layers.v_proj, flash.layers.o_proj):
+        projection.weight += one
+    inner, _, outer = flash.layers.ar_proj
+    inner.weight += torch.cat([one, -one])  # silu(x) - silu(-x) is x
+    outer.weight += torch.cat([one, -one], 1).repeat(3, 1)
+    torch.save({"config": asdict(flash.config), "model": flash.state_dict()}, file)
+    return file
 
 
 def finish(

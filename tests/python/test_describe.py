@@ -16,17 +16,21 @@ from torch import Tensor
 
 from models import ops
 from tests.conftest import Runner
-from tests.e2e.families import anole
+from tests.e2e.families import add_text_drafters, anole
 
-METHODS = ("ar", "self", "ngram", "lookahead", "sjd", "scd", "sjd-pac")
+METHODS = (
+    "ar", "self", "ngram", "lookahead", "sjd", "scd", "sjd-pac", "eagle", "eagle-2", "flash",
+    "eagle+sjd", "flash+sjd",
+)  # fmt: skip
 QUESTION = "What is in the image?"
 TOP_K, TEMPERATURE, TOKENS, TEXTS = 2, 0.9, 5, 1200
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Images of 64 x 64 pixels, 4 x 4 codes."""
-    return anole(tmp_path_factory.mktemp("anole"), "--text")
+    """Images of 64 x 64 pixels, 4 x 4 codes; drafters of texts."""
+    folder = tmp_path_factory.mktemp("anole")
+    return add_text_drafters(folder, anole(folder, "--text"))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +66,7 @@ def test_texts_are_those_of_the_program(
 
 def test_refused(package: Any, speaker: Any, image: Image.Image) -> None:
     for wrong, words in (
-        ({"method": "eagle"}, "method: got 'eagle', expected for texts ar"),
+        ({"method": "medusa"}, "method: got 'medusa', expected for texts ar, eagle"),
         ({"max_tokens": 0}, "max_tokens: got 0"),
         ({"fit": "squeeze"}, "fit: got 'squeeze'"),
         ({"width": 64}, "width"),

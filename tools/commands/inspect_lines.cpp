@@ -142,8 +142,10 @@ void describe_files(const Manifest& manifest, const Damage& damage, Lines& lines
   };
   for (const auto& [name, module] : manifest.modules)
     lines.emplace_back(name, describe_module(manifest, module));
-  for (const auto& [name, drafter] : manifest.drafters)
-    lines.emplace_back("drafter " + name, describe_drafter(manifest, drafter));
+  for (const auto& [name, drafter] : manifest.all_drafters()) {
+    const char* const of = manifest.drafters.count(name) != 0 ? "" : ", of texts";
+    lines.emplace_back("drafter " + name, describe_drafter(manifest, drafter) + of);
+  }
   std::uint64_t total = 0;
   for (const auto& [name, bytes] : weight_bytes(manifest)) total += bytes;
   lines.emplace_back("weights", megabytes(total) + " in all");

@@ -40,25 +40,55 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_dtype_option(parser, "storage precision, default: as in the checkpoint")
 
 
+def add_text_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--text",
+        action="store_true",
+        help="it drafts texts about images, for bundles that describe images",
+    )
+
+
+def of_texts(bundle: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest with what drafters of texts have to fit. ExportError: the bundle has no texts."""
+    if "text" not in manifest:
+        raise ExportError(
+            f"{bundle}: describes no images, expected it for --text; export it again, with --text",
+            4,
+        )
+    cache = {**manifest["cache"], "max_length": manifest["text"]["length"]}
+    return {**manifest, "cache": cache}
+
+
 def attach(
     bundle: Path,
     name: str,
     overwrite: bool,
     make: Callable[[Path, dict[str, Any]], BundleModule],
     neighbours: Tensor | None = None,
+    texts: bool = False,
 ) -> None:
-    """Adds the drafter that `make` gives for a bundle's folder and manifest, or changes nothing."""
+    """Adds the drafter that `make` gives for a bundle's folder and manifest, or changes nothing.
+
+    texts: it drafts texts, and `make` gets the manifest that of_texts makes.
+    """
     check_name(name)
     clean_leftovers(bundle.resolve())
     ops.load()
     with errors_of(bundle), edited(bundle) as (folder, manifest):
-        present = [name] if name in manifest.get("drafters", {}) else []
+        seen = of_texts(bundle, manifest) if texts else manifest
+        section, other = manifest, manifest.get("text", {})
+        if texts:
+            section, other = other, section
+        if name in other.get("drafters", {}):
+            kind = "images" if texts else "texts"
+            raise ExportError(f"--name {name}: {bundle} has a drafter of {kind} of this name", 2)
+        present = [name] if name in section.get("drafters", {}) else []
         present += ["neighbours"] if neighbours is not None and "neighbours" in manifest else []
         refuse_present(bundle, present, overwrite)
-        part = make(folder, manifest)
+        part = make(folder, seen)
         recorded = Recorder.load(folder, manifest, without=name)
-        remove_drafter(folder, manifest, name)
-        add_part(folder, manifest, recorded, "drafters", name, part)
+        remove_drafter(folder, section, name)
+        add_part(folder, section, recorded, "drafters", name, part)
         recorded.save(folder, manifest)
         if neighbours is not None:
             (folder / NEIGHBOURS_FILE).unlink(missing_ok=True)
@@ -77,23 +107,33 @@ def refuse_present(bundle: Path, present: Sequence[str], overwrite: bool) -> Non
         raise ExportError(f"{bundle} has {present[0]} already; give --overwrite", 7)
 
 
-def remove_drafter(folder: Path, manifest: dict[str, Any], name: str) -> None:
-    """Takes a drafter of this name, if there is one, out of a bundle that is edited."""
-    old = manifest.setdefault("drafters", {}).pop(name, None)
+def remove_drafter(folder: Path, section: dict[str, Any], name: str) -> None:
+    """Takes a drafter of this name, if there is one, out of a bundle that is edited.
+
+    section: the entries among which its drafters stand.
+    """
+    old = section.setdefault("drafters", {}).pop(name, None)
     if old:
         (folder / old["file"]).unlink()
 
 
-def target_head(folder: Path, manifest: Mapping[str, Any]) -> Head:
+def target_head(folder: Path, manifest: Mapping[str, Any], texts: bool = False) -> Head:
     """Head of the target's archive in its row order, in its storage precision or rounded to what bf16 can
-    say. ExportError: there is none of the manifest's sizes."""
+    say. ExportError: there is none of the manifest's sizes.
+
+    texts: of the ids that are no codes of images.
+    """
     file = folder / manifest["modules"]["target"]["file"]
+    names = {name: name for name in NAMES}
+    codes, width = manifest["target"]["head"], manifest["target"]["features"]
+    if texts:
+        names["head"] = "text_head"
+        codes = manifest["tokens"]["vocabulary"] - manifest["tokens"]["codebook_size"]
     try:
-        found = {name: archived_tensor(file, name) for name in NAMES}
+        found = {name: archived_tensor(file, stored) for name, stored in names.items()}
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise ExportError(f"{file.name}: no TorchScript archive: {reason}", 4) from error
-    codes, width = manifest["target"]["head"], manifest["target"]["features"]
     shapes = {"head": [codes, width]}
     bias = found["head_in_bias"]
     if bias is not None:
@@ -111,7 +151,9 @@ def target_head(folder: Path, manifest: Mapping[str, Any]) -> Head:
             weight = numbers(weight)[:, : expected[1]]
         if weight is None or list(weight.shape) != expected:
             got = "nothing" if weight is None else f"shape {list(weight.shape)}"
-            raise ExportError(f"{file.name}: {name}: got {got}, expected shape {expected}", 4)
+            raise ExportError(
+                f"{file.name}: {names[name]}: got {got}, expected shape {expected}", 4
+            )
         weights[name] = weight
     return head_of(weights)
 

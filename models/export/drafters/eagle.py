@@ -18,7 +18,16 @@ from ...eagle.module import DrafterModule, drafter_module
 from ...transformer.head import Head, keep_head
 from ..checkpoint import ExportError, widest
 from ..common import SPARE_POSITIONS, STORAGES
-from .attach import add_options, attach, drafter_calls, layer_entries, prompt_entry, target_head
+from .attach import (
+    add_options,
+    add_text_option,
+    attach,
+    drafter_calls,
+    layer_entries,
+    of_texts,
+    prompt_entry,
+    target_head,
+)
 from .files import check_fit, load_drafter, read_drafter, read_manifest
 
 KIND = "eagle"  # of the drafters that this module makes
@@ -33,20 +42,27 @@ def add_parser(families: Any) -> None:
     )
     parser.set_defaults(run=run)
     add_options(parser)
+    add_text_option(parser)
     parser.add_argument(
         "--neighbours", type=Path, metavar="FILE", help="table of nearest codes (.npy) to add"
     )
 
 
 def run(options: argparse.Namespace) -> None:
+    if options.text and options.neighbours:
+        raise ExportError("--neighbours: got a file, expected none beside --text", 2)
     manifest = read_manifest(options.bundle)
+    if options.text:
+        manifest = of_texts(options.bundle, manifest)
     config, state = read_drafter(options.drafter, manifest)
     drafter = load_drafter(config, state, str(options.drafter))
     table = None
     if options.neighbours:
         table = read_neighbours(options.neighbours, manifest["tokens"]["codebook_size"])
     storage = STORAGES.get(options.dtype)
-    attach_drafter(options.bundle, options.name, drafter, storage, options.overwrite, table)
+    attach_drafter(
+        options.bundle, options.name, drafter, storage, options.overwrite, table, options.text
+    )
 
 
 def attach_drafter(
@@ -56,20 +72,21 @@ def attach_drafter(
     storage: Storage | None = None,
     overwrite: bool = False,
     neighbours: Tensor | None = None,
+    texts: bool = False,
 ) -> None:
     """Adds the drafter, and a table uint16 [codes,K] of neighbours, to a bundle, or changes nothing.
 
-    storage: in the precision of the weights by default.
+    storage: in the precision of the weights by default. texts: it drafts texts.
     """
 
     def make(folder: Path, manifest: dict[str, Any]) -> BundleModule:
         check_fit(drafter.config, manifest, f"drafter {name}")
         length = manifest["cache"]["max_length"] + SPARE_POSITIONS
-        part = drafter_part(drafter, target_head(folder, manifest), length, storage)
+        part = drafter_part(drafter, target_head(folder, manifest, texts), length, storage)
         part.entries.update(prompt_entry(drafter.config, manifest))
         return part
 
-    attach(bundle, name, overwrite, make, neighbours)
+    attach(bundle, name, overwrite, make, neighbours, texts)
 
 
 def drafter_part(

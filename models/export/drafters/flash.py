@@ -21,7 +21,16 @@ from .. import checkpoint
 from ..checkpoint import ExportError, State
 from ..common import SPARE_POSITIONS, STORAGES, seeded
 from ..config_file import MOST, Section, rope_base
-from .attach import add_options, attach, drafter_calls, layer_entries, prompt_entry, target_head
+from .attach import (
+    add_options,
+    add_text_option,
+    attach,
+    drafter_calls,
+    layer_entries,
+    of_texts,
+    prompt_entry,
+    target_head,
+)
 from .files import ANCHORS, check_fit, read_manifest, read_settings, trained_config
 
 
@@ -34,10 +43,13 @@ def add_parser(families: Any) -> None:
     )
     parser.set_defaults(run=run)
     add_options(parser)
+    add_text_option(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     manifest = read_manifest(options.bundle)
+    if options.text:
+        manifest = of_texts(options.bundle, manifest)
     config, state = read_flash(options.drafter, manifest)
     check_fit(config.layer, manifest, str(options.drafter))
     with torch.device("meta"):
@@ -48,11 +60,11 @@ def run(options: argparse.Namespace) -> None:
     def make(folder: Path, manifest: dict[str, Any]) -> BundleModule:
         storage = STORAGES.get(options.dtype) or Storage(checkpoint.widest(flash.parameters()))
         length = manifest["cache"]["max_length"] + SPARE_POSITIONS
-        part = flash_part(flash, target_head(folder, manifest), length, storage)
+        part = flash_part(flash, target_head(folder, manifest, options.text), length, storage)
         part.entries.update(prompt_entry(config.layer, manifest))
         return part
 
-    attach(options.bundle, options.name, options.overwrite, make)
+    attach(options.bundle, options.name, options.overwrite, make, texts=options.text)
 
 
 def read_flash(path: Path, manifest: Mapping[str, Any]) -> tuple[FlashConfig, State]:

@@ -136,44 +136,54 @@ void check_model(JsonReader& reader, const std::string& name, const DraftModelEn
     reader.fail(name + ": got prompt_id or padding, expected neither for kind model: it reads the prompt");
 }
 
-void check_drafters(JsonReader& reader, const Manifest& manifest) {
+// `section`: the entry of the drafters.
+void check_drafters(JsonReader& reader, const Manifest& manifest, const std::string& section = "drafters") {
   if (!manifest.drafters.empty() && !manifest.has("target")) {
     reader.fail("drafters: got some without a target, expected both: a drafter reads the target's features");
   }
-  for (const auto& [name, drafter] : manifest.drafters) {
+  for (const auto& [key, drafter] : manifest.drafters) {
+    const std::string name = section + "." + key;
     const DraftKindEntry& kind = draft_kind(drafter);
     if ((kind.kind == DraftKind::continuous) != manifest.is_continuous())
-      reader.fail("drafters." + name + ".kind " + drafter.kind + " disagrees with tokens.kind " +
-                  manifest.tokens.kind);
+      reader.fail(name + ".kind " + drafter.kind + " disagrees with tokens.kind " + manifest.tokens.kind);
     if (!kind.has(kDraftCache)) continue;
     if (kind.is_target()) {
-      check_model(reader, "drafters." + name, drafter, manifest);
+      check_model(reader, name, drafter, manifest);
       continue;
     }
     if (drafter.max_length < manifest.cache.max_length - 1) {
-      reader.fail("drafters." + name + ".max_length " + number(drafter.max_length) +
-                  " disagrees with cache.max_length " + number(manifest.cache.max_length));
+      reader.fail(name + ".max_length " + number(drafter.max_length) + " disagrees with cache.max_length " +
+                  number(manifest.cache.max_length));
     }
     if (kind.has(kFeatureLayers) && drafter.feature_layers.empty())
-      reader.fail("drafters." + name +
-                  ".feature_layers: got none, expected at least one layer of the target");
+      reader.fail(name + ".feature_layers: got none, expected at least one layer of the target");
     for (std::size_t i = 0; i < drafter.feature_layers.size(); ++i) {
       const std::int64_t layer = drafter.feature_layers[i];
       if (layer < 0 || layer >= manifest.cache.layers || (i > 0 && layer <= drafter.feature_layers[i - 1]))
-        reader.fail("drafters." + name + ".feature_layers: got " + number(layer) +
+        reader.fail(name + ".feature_layers: got " + number(layer) +
                     ", expected ascending layers of the target below " + number(manifest.cache.layers));
     }
     if (drafter.prompt_id) {
-      check_ids(reader, "drafters." + name + ".prompt_id", {*drafter.prompt_id}, manifest.tokens.vocabulary);
+      check_ids(reader, name + ".prompt_id", {*drafter.prompt_id}, manifest.tokens.vocabulary);
     } else if (manifest.prompt->kind != "tokens") {
-      reader.fail("drafters." + name + ".prompt_id is missing; prompts of kind " + manifest.prompt->kind +
+      reader.fail(name + ".prompt_id is missing; prompts of kind " + manifest.prompt->kind +
                   " have no ids of their own");
     }
     if (drafter.padding && (manifest.prompt->kind != "text_features" || manifest.prompt->align != "end")) {
-      reader.fail("drafters." + name +
-                  ".padding: got true, expected it for text_features aligned at end only");
+      reader.fail(name + ".padding: got true, expected it for text_features aligned at end only");
     }
   }
+}
+
+// Drafters of answers. `name` stands for one network in golden records.
+void check_text_drafters(JsonReader& reader, const Manifest& manifest) {
+  for (const auto& [name, drafter] : manifest.text->drafters) {
+    if (manifest.drafters.count(name) != 0)
+      reader.fail("text.drafters: got " + name + ", expected a name that no drafter of images has");
+    if (!draft_kind(drafter).has(kDraftTexts))
+      reader.fail("text.drafters." + name + ".kind: got " + drafter.kind + ", expected eagle or flash");
+  }
+  check_drafters(reader, text_manifest(manifest, 1), "text.drafters");
 }
 
 [[noreturn]] void fail_grid(JsonReader& reader, std::size_t index, const Grid& grid, const std::string& why) {
@@ -214,6 +224,7 @@ void check_agreement(JsonReader& reader, const Manifest& manifest) {
     manifest.is_continuous() ? check_continuous(reader, manifest) : check_target(reader, manifest);
   if (manifest.text) check_text(reader, manifest);
   check_drafters(reader, manifest);
+  if (manifest.text) check_text_drafters(reader, manifest);
   manifest.has("image_decoder") ? check_decoder(reader, manifest) : check_squares(reader, manifest);
   if (manifest.has("image_encoder")) require(reader, "decoder", "an image encoder");
 }

@@ -102,10 +102,15 @@ void read_modules(JsonReader& reader, Manifest& manifest) {
     }
     manifest.modules[role] = read_module(module, manifest);
   }
+  read_drafters(reader, manifest, manifest.drafters, manifest.first_drafter);
+}
+
+void read_drafters(JsonReader& reader, const Manifest& manifest,
+                   std::map<std::string, DraftModelEntry>& drafters, std::string& first) {
   if (!reader.has("drafters")) return;
   for (auto& [name, drafter] : reader.members("drafters")) {
-    if (manifest.drafters.empty()) manifest.first_drafter = name;
-    manifest.drafters[name] = read_drafter(drafter, manifest);
+    if (drafters.empty()) first = name;
+    drafters[name] = read_drafter(drafter, manifest);
   }
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "base/json.h"
 #include "lamplighter/bundle.h"
@@ -14,6 +16,9 @@ constexpr std::int64_t kMaxSize = std::int64_t{1} << 20;  // widths, lengths, co
 
 // Archives and data files; the list of files must have been read.
 void read_modules(JsonReader& reader, Manifest& manifest);
+// The drafters of an object that has some, and the first one's name.
+void read_drafters(JsonReader& reader, const Manifest& manifest,
+                   std::map<std::string, DraftModelEntry>& drafters, std::string& first);
 void read_data(JsonReader& reader, Manifest& manifest);
 
 // The filters of tokens and their temperature.

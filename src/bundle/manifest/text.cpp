@@ -20,6 +20,7 @@ void read_text(JsonReader reader, Manifest& manifest) {
   JsonReader sampling = reader.object("sampling");
   read_filters(sampling, text.sampling);
   sampling.finish();
+  read_drafters(reader, manifest, text.drafters, text.first_drafter);
   reader.finish();
   manifest.text = std::move(text);
 }
@@ -48,8 +49,8 @@ Manifest text_manifest(const Manifest& manifest, std::int64_t most) {
   view.sampling_order = "ar";
   view.schedule = {};
   view.cache.max_length = text.length;
-  view.drafters.clear();
-  view.first_drafter.clear();
+  view.drafters = text.drafters;
+  view.first_drafter = text.first_drafter;
   view.trees.clear();
   view.neighbours.reset();
   return view;

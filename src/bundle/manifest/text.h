@@ -14,7 +14,8 @@ constexpr const char* kTextLogits = "text_logits";
 std::int64_t fixed_ids(const Manifest& manifest);
 
 // The manifest of a model that generates answers of up to `most` tokens in place of images. Its codes are ids
-// of the vocabulary. It has no drafters, trees and neighbours: these are made for images.
+// of the vocabulary. Its drafters draft texts. It has no trees and neighbours: these are made for
+// images.
 Manifest text_manifest(const Manifest& manifest, std::int64_t most);
 
 // Throws Error(ExitCode::bundle) unless the bundle describes images.

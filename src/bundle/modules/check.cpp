@@ -21,6 +21,8 @@ const ModuleEntry& find_module(const Manifest& manifest, const std::string& name
   if (module != manifest.modules.end()) return module->second;
   const auto drafter = manifest.drafters.find(name);
   if (drafter != manifest.drafters.end()) return drafter->second.module;
+  const auto& text = manifest.text;
+  if (text && text->drafters.count(name) != 0) return text->drafters.at(name).module;
   throw Error(ExitCode::bundle, "bundle " + manifest.directory + ": golden record of a module \"" + name +
                                     "\" that the bundle does not have");
 }

@@ -39,6 +39,21 @@ DraftModel::DraftModel(const Manifest& manifest, const std::string& name, const 
 DraftModel::DraftModel(DraftModelEntry entry, Module module)
     : entry_(std::move(entry)), module_(std::move(module)) {}
 
+DraftModel DraftModel::for_text(const Manifest& images) const {
+  DraftModel drafter = *this;
+  drafter.gap_ = {images.tokens.first_image_id, images.tokens.codebook_size};
+  drafter.text_ids_ = images.tokens.vocabulary - images.tokens.codebook_size;
+  return drafter;
+}
+
+at::Tensor DraftModel::all_logits(const at::Tensor& rows) const {
+  if (gap_.codes > 0 && rows.size(-1) != text_ids_)
+    throw Error(ExitCode::bundle, module_.role() + ": got logits of " + std::to_string(rows.size(-1)) +
+                                      " ids, expected " + std::to_string(text_ids_) +
+                                      ", all but the codes of images; attach a drafter of texts");
+  return gap_.filled(rows);
+}
+
 void DraftModel::require_heads(std::int64_t got, std::int64_t needed) const {
   if (got >= needed) return;
   throw Error(ExitCode::bundle, module_.role() + ": got " + counted(static_cast<std::uint64_t>(got), "head") +

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bundle/draft_kinds.h"
+#include "bundle/modules/code_gap.h"
 #include "bundle/modules/module.h"
 
 namespace lamplighter {
@@ -21,6 +22,12 @@ class DraftModel {
   const DraftKindEntry& kind() const { return draft_kind(entry_); }
   const Module& module() const { return module_; }
 
+  // The same network for answers of a target `images`, whose codes its head leaves out.
+  DraftModel for_text(const Manifest& images) const;
+  // What the archive's head gives [..., ids] for all codes of a run [..., V]: for texts, all ids. Throws
+  // Error(ExitCode::bundle) where these are others than the manifest says.
+  at::Tensor all_logits(const at::Tensor& rows) const;
+
   // Throws Error(ExitCode::bundle) where the archive has fewer heads than are needed, which its entry
   // promises.
   void require_heads(std::int64_t got, std::int64_t needed) const;
@@ -30,6 +37,8 @@ class DraftModel {
  private:
   DraftModelEntry entry_;
   Module module_;
+  CodeGap gap_;
+  std::int64_t text_ids_ = 0;  // of its head, with a gap
 };
 
 }  // namespace lamplighter

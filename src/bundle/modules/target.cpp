@@ -1,8 +1,6 @@
 #include "bundle/modules/target.h"
 
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -118,23 +116,12 @@ Target::Part Target::forward_layers(std::int64_t first, std::int64_t end, const 
 }
 
 at::Tensor Target::logits(const at::Tensor& hidden) const {
-  return codes_ > 0 ? text_logits(hidden) : module_("logits", {hidden});
-}
-
-at::Tensor Target::text_logits(const at::Tensor& hidden) const {
-  const at::Tensor rows = module_(kTextLogits, {hidden});
-  // Finite, because infinite logits say that weights are damaged. At any temperature it is far from the
-  // others.
-  const double least = rows.scalar_type() == at::kHalf ? -65504.0 : -1e38;
-  const at::Tensor codes = at::full({rows.size(0), rows.size(1), codes_}, least, rows.options());
-  return at::cat(
-      {rows.narrow(2, 0, first_code_), codes, rows.narrow(2, first_code_, rows.size(2) - first_code_)}, 2);
+  return gap_.codes > 0 ? gap_.filled(module_(kTextLogits, {hidden})) : module_("logits", {hidden});
 }
 
 Target Target::for_text(Manifest text) const {
   Target target = *this;
-  target.first_code_ = manifest_.tokens.first_image_id;
-  target.codes_ = manifest_.tokens.codebook_size;
+  target.gap_ = {manifest_.tokens.first_image_id, manifest_.tokens.codebook_size};
   target.manifest_ = std::move(text);
   target.check_head();
   return target;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "bundle/modules/code_gap.h"
 #include "bundle/modules/module.h"
 
 namespace lamplighter {
@@ -71,13 +72,12 @@ class Target {
   const Placement& placement() const { return module_.placement(); }
 
  private:
-  at::Tensor text_logits(const at::Tensor& hidden) const;
   // Throws unless the head gives what the manifest says.
   void check_head() const;
 
   Manifest manifest_;
   Module module_;
-  std::int64_t first_code_ = 0, codes_ = 0;  // of texts: the ids of images, which its head leaves out
+  CodeGap gap_;  // of texts
 };
 
 // Encodes captions: ids, mask int64 [B, T] -> [B, T, C].

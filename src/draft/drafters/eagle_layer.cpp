@@ -30,7 +30,7 @@ at::Tensor EagleLayer::forward(const at::Tensor& embeddings, const at::Tensor& f
 }
 
 at::Tensor EagleLayer::logits(const at::Tensor& hidden) const {
-  return network_.module()("logits", {hidden});
+  return network_.all_logits(network_.module()("logits", {hidden}));
 }
 
 at::Tensor EagleLayer::read_prompts(const Prompts& prompts, const Prefilled& prefilled, bool conditional,

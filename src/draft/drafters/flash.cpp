@@ -122,7 +122,7 @@ class CompressedFlash : public Flash {
 at::Tensor FlashLayer::heads(const at::Tensor& hidden, std::int64_t needed) const {
   at::Tensor logits = module_("heads", {hidden});
   network_.require_heads(logits.size(1), needed);
-  return logits;
+  return network_.all_logits(logits);
 }
 
 at::Tensor FlashLayer::compress(const at::Tensor& features, const at::Tensor& last) const {

@@ -68,6 +68,41 @@ TEST_F(TextManifestTest, OfTextsHasAllIdsAndOneRow) {
   EXPECT_FALSE(manifest.drafters.empty());
 }
 
+Json eagle_of(std::int64_t length) {
+  return {{"file", "target.pt"}, {"dtype", "float32"}, {"kind", "eagle"},     {"layers", 1},
+          {"kv_heads", 2},       {"head_dim", 16},     {"max_length", length}};
+}
+
+TEST_F(TextManifestTest, HasDraftersOfItsOwn) {
+  const Manifest manifest = read([](Json& json) {
+    add_text(json);
+    json["text"]["drafters"] = {{"words", eagle_of(99)}};
+  });
+  EXPECT_EQ(manifest.drafters.count("words"), 0U);
+  EXPECT_EQ(manifest.first_drafter, "main");
+  const Manifest text = text_manifest(manifest, 40);
+  EXPECT_EQ(text.drafters.size(), 1U);
+  EXPECT_EQ(text.drafters.at("words").kv_heads, 2);
+  EXPECT_EQ(text.first_drafter, "words");
+  EXPECT_EQ(manifest.all_drafters().size(), 2U);
+}
+
+TEST_F(TextManifestTest, RejectsDraftersThatDoNotFit) {
+  const auto with = [&](const char* name, const Json& drafter) {
+    return error_with([&](Json& json) { json["text"]["drafters"] = {{name, drafter}}; });
+  };
+  EXPECT_THAT(with("words", eagle_of(98)),
+              HasSubstr("text.drafters.words.max_length 98 disagrees with cache.max_length 100"));
+  EXPECT_THAT(with("main", eagle_of(100)),
+              HasSubstr("text.drafters: got main, expected a name that no drafter"));
+  const Json heads = {{"file", "target.pt"}, {"dtype", "float32"}, {"kind", "medusa"}, {"heads", 2}};
+  EXPECT_THAT(with("words", heads),
+              HasSubstr("text.drafters.words.kind: got medusa, expected eagle or flash"));
+  Json layer = eagle_of(100);
+  layer["colour"] = "red";
+  EXPECT_THAT(with("words", layer), HasSubstr("colour"));
+}
+
 TEST_F(TextManifestTest, RejectsWhatDoesNotFit) {
   const auto text_with = [&](const char* key, const Json& value) {
     return error_with([&](Json& json) { json["text"][key] = value; });

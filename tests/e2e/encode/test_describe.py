@@ -12,17 +12,19 @@ import pytest
 from PIL import Image
 
 from tests.e2e.encode.images import PNG, colours
-from tests.e2e.families import anole
+from tests.e2e.families import add_text_drafters, anole
 from tests.e2e.support import Cli, Refused
 
-METHODS = ("ar", "self", "ngram", "lookahead", "sjd", "scd", "sjd-pac")
+DRAFTED = ("eagle", "eagle-2", "flash", "eagle+sjd", "flash+sjd")
+METHODS = ("ar", "self", "ngram", "lookahead", "sjd", "scd", "sjd-pac", *DRAFTED)
 QUESTION = "What is in the image?"
 
 
 @pytest.fixture(scope="module")
 def speaker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Images of 64 x 64 pixels, 4 x 4 codes; 512 positions for a text."""
-    return anole(tmp_path_factory.mktemp("anole"), "--text")
+    """Images of 64 x 64 pixels, 4 x 4 codes; 512 positions for a text; drafters of texts."""
+    folder = tmp_path_factory.mktemp("anole")
+    return add_text_drafters(folder, anole(folder, "--text"))
 
 
 @pytest.fixture
@@ -79,7 +81,54 @@ def test_methods_give_the_same_greedy_text(
     found = answer(ran, image, speaker, *greedy, "--method", method)
     assert found["text"] == answer(ran, image, speaker, *greedy)["text"]
     assert found["method"] == method and found["tokens"] == 40
+    if method in DRAFTED:
+        assert found["target_passes"] < 40  # drafts are accepted
     answer(ran, image, speaker, "--method", method)  # sampled, too
+
+
+def without_text_drafters(manifest: dict[str, Any]) -> None:
+    del manifest["text"]["drafters"]
+
+
+def drafter_of_images_alone(manifest: dict[str, Any]) -> None:
+    manifest["text"]["drafters"] = {"main": {**manifest["drafters"].pop("main"), "max_length": 600}}
+
+
+def test_drafters_of_texts_and_of_images_are_apart(
+    refused: Refused, ran: Cli, image: Path, speaker: Path, tmp_path: Path
+) -> None:
+    """What names a drafter of the other kind, or lacks one, is refused; old bundles are as they were."""
+    line = ("describe", image, "--device", "cpu", "--method")
+    plain = changed(speaker, tmp_path / "plain", without_text_drafters)
+    message = refused(2, *line, "eagle", model=plain)
+    assert "got 'eagle', expected for texts ar, self, ngram" in message
+    assert (
+        "text.drafters has none of kind eagle; add one with lamplighter-export drafter --text"
+        in message
+    )
+    assert "none of kind flash; add one with lamplighter-export flash" in refused(
+        2, *line, "flash", model=plain
+    )
+    assert answer(ran, image, plain, "--method", "sjd")["tokens"] == 40
+    message = refused(2, *line, "eagle", "--drafter", "main", model=speaker)
+    assert "--drafter: got 'main', this bundle has words" in message
+    words = (
+        "generate",
+        "-p",
+        "a red boat",
+        "--method",
+        "eagle",
+        "--drafter",
+        "words",
+        "-o",
+        "a.png",
+    )
+    assert "--drafter: got 'words', this bundle has main" in refused(2, *words, model=speaker)
+    odd = changed(speaker, tmp_path / "odd", drafter_of_images_alone)
+    message = refused(4, *line, "eagle", model=odd)
+    assert (
+        "drafter main: got logits of 48 ids, expected 10192, all but the codes of images" in message
+    )
 
 
 def test_a_stop_id_ends_it(ran: Cli, image: Path, speaker: Path, tmp_path: Path) -> None:
@@ -115,7 +164,7 @@ def test_images_of_other_sizes_and_empty_questions(ran: Cli, image: Path, speake
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("--method", "eagle"), 2, "--method: got 'eagle', expected for texts ar, self, ngram"),
+        (("--method", "eagle-3"), 2, "--method: got 'eagle-3', expected for texts ar, eagle, eagle-2, flash"),
         (("--method", "auto"), 2, "--method: got 'auto'"),
         (("--method", "gsd"), 2, "--method: got 'gsd'"),
         (("--method", "sjd", "--rule", "lenient"), 2, "with rule 'lenient'"),
@@ -160,3 +209,6 @@ def test_images_are_generated_as_before(ran: Cli, speaker: Path, tmp_path: Path)
 def test_inspect_says_it(ran: Cli, speaker: Path) -> None:
     shown = ran("inspect", model=speaker).stdout
     assert "texts                 about images, 512 positions for all, temperature 0.70" in shown
+    drafters = [line for line in shown.splitlines() if line.startswith("drafter ")]
+    assert [line.endswith(", of texts") for line in drafters] == [True, False, True]
+    assert "words: ok" in ran("check", speaker).stdout

@@ -214,7 +214,8 @@ class TextToImage:
     ) -> Description:
         """Answers a question about an image, with bundles that describe images. What is None is the bundle's default.
 
-        method: ar (None), or a lossless one of `methods()` without a drafter: ngram, sjd, ...
+        method: ar (None), or a lossless one of `methods()` without a drafter: ngram, sjd, ..; with a drafter of
+            texts in the bundle also eagle, eagle-2, flash, eagle+sjd, flash+sjd.
         max_tokens: most tokens of the answer; None: 256.
         fit: how an image of another size gets the bundle's first: crop, pad or stretch.
         on_text: called as on_text(more) with what the answer has become longer by.
