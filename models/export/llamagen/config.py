@@ -12,6 +12,7 @@ from ...llamagen.config import GPT_SIZES, PUBLISHED_DOWNSAMPLE, GPTConfig, T5Con
 from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..common import check_block
 from ..config_file import MOST, Section, refuse_quantised
+from ..messages import note
 
 STAGES = {1: 256, 2: 512}
 T5_SIZES = ("d_model", "d_kv", "num_heads", "d_ff", "vocab_size")
@@ -256,7 +257,10 @@ def t5_config(file: Section, state: State, block: Section) -> T5Config:
     facts["num_layers"] = file.integer("num_layers", most=1000)
     facts["layer_norm_epsilon"] = file.number("layer_norm_epsilon", 0.1)
     # Files of the first releases leave this one out, whose value the library had in its code.
-    distance = file.integer("relative_attention_max_distance", PUBLISHED_DISTANCE, most=1 << 20)
+    key = "relative_attention_max_distance"
+    distance = file.integer(key, PUBLISHED_DISTANCE, most=1 << 20)
+    if key not in file:
+        note(f"{file.where}: leaves out {key}, takes {distance} as the library does")
     config = T5Config(
         **facts,
         relative_attention_num_buckets=buckets,

@@ -197,3 +197,19 @@ def test_converted_folder_gives_the_same_target(files: Files) -> None:
     tensors = [load_file(path / "golden.safetensors") for path in (official, files.out)]
     assert tensors[0].keys() == tensors[1].keys()
     assert all(torch.equal(tensors[0][name], tensors[1][name]) for name in tensors[0])
+
+
+def test_the_distance_that_old_files_leave_out_is_said(
+    files: Files, spiece: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files.save_t5(spiece, **files.states["t5"])
+    key, words = "relative_attention_max_distance", ("--t5", files.t5)
+    assert files.export_gpt(*words) == 0
+    assert key not in capsys.readouterr().out
+    config = json.loads((files.t5 / "config.json").read_text())
+    del config[key]
+    (files.t5 / "config.json").write_text(json.dumps(config))
+    assert files.export_gpt(*words, "--overwrite") == 0
+    assert (
+        f"config.json: leaves out {key}, takes 128 as the library does" in capsys.readouterr().out
+    )
