@@ -61,12 +61,12 @@ std::size_t StartTags::value_end(std::size_t first_sign, std::size_t name_end) {
   const std::size_t last = pass(first_sign, [](char32_t c) { return c == '='; });
   const std::size_t value = pass(last, is_space);
   const bool is_quoted = value < html_.size() && is_quote(html_[value]);
-  if (!is_quoted) return bare_end_ = pass(value, is_bare);
+  if (!is_quoted) return pass(value, is_bare);
   const std::size_t closing = html_.find(html_[value], value + 1);
   steps_ += std::min(closing, html_.size()) - value;
   if (closing != kNone) return closing + 1;
   if (value > last) return value;
-  return last - first_sign > 1 ? bare_end_ = pass(last - 1, is_bare) : name_end;
+  return last - first_sign > 1 ? pass(last - 1, is_bare) : name_end;
 }
 
 std::size_t StartTags::attribute_end(std::size_t at) {

@@ -31,8 +31,8 @@ class StartTags {
   std::size_t pass(std::size_t at, Set set);
 
   std::u32string_view html_;
-  std::size_t steps_ = 0, bare_end_ = 0;  // bare_end_: of the last value without quotes
-  std::vector<bool> seen_;                // attributes that begin here
+  std::size_t steps_ = 0;
+  std::vector<bool> seen_;  // attributes that begin here
 };
 
 // The tags that are open, as BeautifulSoup nests them: an end tag also closes what was opened behind its
