@@ -4,6 +4,7 @@
 #include <c10/util/Flags.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
@@ -25,9 +26,11 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kConnecting{60'000}, kTrying{2'000}, kAnswering{20'000}, kBetweenBeats{1'000};
+// Torch looks up the name of every address, which takes seconds where a name server is slow.
+constexpr milliseconds kConnecting{60'000}, kFirstTry{2'000}, kLongestTry{16'000}, kAnswering{20'000},
+    kBetweenBeats{1'000};
 constexpr int kNoLog = 4;  // above fatal
-constexpr const char *kNext = "next", *kDone = "done", *kWorkers = "workers", *kRun = "run";
+constexpr const char *kNext = "next", *kWorkers = "workers", *kRun = "run";
 
 [[noreturn]] void lost_server(const std::string& address) {
   throw Error(ExitCode::some_failed,
@@ -58,6 +61,9 @@ std::string beat_key(const std::string& worker) {
   return "beat/" + worker;
 }
 
+std::vector<std::uint8_t> bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
 std::string text_of(const std::vector<std::uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
@@ -100,20 +106,21 @@ struct WorkQueue::Members {
       lost_server(options.address);
     }
   }
-  bool connect(bool is_last);
+  bool connect(milliseconds within, bool is_last);
   void beat();
   bool is_lost(const std::string& other);
+  bool claim(std::size_t caption, const std::string& owner);
 };
 
 // Tries to connect. Returns false when no process answers; throws in the last try, and when this process
 // cannot serve.
-bool WorkQueue::Members::connect(bool is_last) {
+bool WorkQueue::Members::connect(milliseconds within, bool is_last) {
   const auto [host, port] = parse_address(options.address);
   c10d::TCPStoreOptions how;
   how.port = port;
   how.isServer = options.serves;
   how.waitWorkers = false;
-  how.timeout = kTrying;
+  how.timeout = within;
   try {
     store = std::make_unique<c10d::TCPStore>(host, how);
     store->setTimeout(kAnswering);
@@ -159,12 +166,14 @@ std::unique_ptr<WorkQueue> WorkQueue::join(const QueueOptions& options, std::siz
   members->captions = captions;
   members->known_done.resize(captions);
   const Clock::time_point end = Clock::now() + kConnecting;
-  while (!members->connect(Clock::now() > end)) {
+  milliseconds within = options.serves ? kConnecting : kFirstTry;
+  while (!members->connect(within, Clock::now() + within > end)) {
     if (!is_needed()) return nullptr;
+    within = std::min(2 * within, kLongestTry);
   }
   // The serving process publishes the run; the others wait for it.
   const std::string agreed = members->ask([&] {
-    if (options.serves) members->store->set(kRun, std::vector<std::uint8_t>(run.begin(), run.end()));
+    if (options.serves) members->store->set(kRun, bytes_of(run));
     return text_of(members->store->get(kRun));
   });
   if (agreed != run) {
@@ -206,47 +215,45 @@ void WorkQueue::leave() {
   }
 }
 
+// Makes this process the owner of a caption; `owner` is who has it, empty: nobody. Returns false when another
+// process was faster.
+bool WorkQueue::Members::claim(std::size_t caption, const std::string& owner) {
+  return text_of(store->compareSet(claim_key(caption), bytes_of(owner), bytes_of(worker))) == worker;
+}
+
 std::optional<std::size_t> WorkQueue::next() {
   Members& self = *members_;
   return self.ask([&]() -> std::optional<std::size_t> {
-    const auto caption = static_cast<std::size_t>(self.store->add(kNext, 1) - 1);
-    if (caption >= self.captions) return std::nullopt;
-    self.store->set(claim_key(caption), std::vector<std::uint8_t>(self.worker.begin(), self.worker.end()));
-    return caption;
+    for (;;) {
+      const auto caption = static_cast<std::size_t>(self.store->add(kNext, 1) - 1);
+      if (caption >= self.captions) return std::nullopt;
+      if (self.claim(caption, "")) return caption;
+    }
   });
 }
 
 void WorkQueue::done(std::size_t caption) {
   Members& self = *members_;
-  self.ask([&] {
-    if (self.store->add(done_key(caption), 1) == 1) self.store->add(kDone, 1);
-    return 0;
-  });
+  self.ask([&] { return self.store->add(done_key(caption), 1); });
 }
 
-bool WorkQueue::is_complete() {
-  Members& self = *members_;
-  return self.ask([&] { return self.store->add(kDone, 0) >= static_cast<std::int64_t>(self.captions); });
+bool WorkQueue::is_complete() const {
+  const std::vector<bool>& done = members_->known_done;
+  return std::all_of(done.begin(), done.end(), [](bool is_done) { return is_done; });
 }
 
 std::optional<std::size_t> WorkQueue::take_over() {
   Members& self = *members_;
   return self.ask([&]() -> std::optional<std::size_t> {
-    const std::vector<std::uint8_t> own(self.worker.begin(), self.worker.end());
     for (std::size_t caption = 0; caption < self.captions; ++caption) {
       if (self.known_done[caption]) continue;
       self.known_done[caption] = self.store->add(done_key(caption), 0) > 0;
       if (self.known_done[caption]) continue;
-      // A process that was lost between next() and its claim leaves no claim.
-      if (!self.store->check({claim_key(caption)})) {
-        if (self.store->add(claim_key(caption) + "/orphan", 1) != 1) continue;
-        self.store->set(claim_key(caption), own);
-        return caption;
-      }
-      const std::string owner = text_of(self.store->get(claim_key(caption)));
-      if (owner == self.worker || !self.is_lost(owner)) continue;
-      const std::vector<std::uint8_t> theirs(owner.begin(), owner.end());
-      if (text_of(self.store->compareSet(claim_key(caption), theirs, own)) == self.worker) return caption;
+      // A process that was lost before its claim leaves none.
+      const bool has_owner = self.store->check({claim_key(caption)});
+      const std::string owner = has_owner ? text_of(self.store->get(claim_key(caption))) : "";
+      if (has_owner && (owner == self.worker || !self.is_lost(owner))) continue;
+      if (self.claim(caption, owner)) return caption;
     }
     return std::nullopt;
   });

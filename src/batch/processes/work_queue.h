@@ -18,7 +18,8 @@ struct QueueOptions {
 void check_queue(const QueueOptions& options);
 
 // Shares the captions of a run among processes through LibTorch's TCPStore, which one of them serves.
-// Captions are numbered from 0 and handed out in order. There is no authentication, so use it on trusted
+// Captions are numbered from 0 and handed out in order. Every step is one message, so a process may be killed
+// between any two of them. There is no authentication, so use it on trusted
 // networks only. All calls throw Error(ExitCode::some_failed) when the serving process is lost.
 class WorkQueue {
  public:
@@ -40,8 +41,8 @@ class WorkQueue {
   template <class GoOn>
   std::optional<std::size_t> lost(const GoOn& go_on) {
     while (go_on()) {
-      if (is_complete()) return std::nullopt;
       if (const std::optional<std::size_t> caption = take_over()) return caption;
+      if (is_complete()) return std::nullopt;
       pause();
     }
     return std::nullopt;
@@ -50,8 +51,8 @@ class WorkQueue {
  private:
   struct Members;
   explicit WorkQueue(std::unique_ptr<Members> members);
-  bool is_complete();
   std::optional<std::size_t> take_over();
+  bool is_complete() const;  // as the last take_over() found it
   void pause();
   void leave();
 
