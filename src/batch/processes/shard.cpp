@@ -191,7 +191,7 @@ std::optional<Shard> by_array(const Array& array, int count, const Variables& va
   return shard;
 }
 
-// Every element of an array starts the same number of processes.
+// Every element of an array, and every process of an outer launcher, starts the same number of processes.
 Shard join(const Shard& element, const Shard& process) {
   constexpr int kMost = kMostShards;
   if (process.count > 0 && element.count > kMost / process.count)
@@ -211,19 +211,51 @@ void check_index(const Shard& shard) {
          "an index less than the number of shards");
 }
 
+// torchrun that runs alone in each process of another launcher knows nothing of the other ones.
+bool is_alone(const Variables& variables) {
+  return variables.has(kLaunchers.front().index) && variables.read("GROUP_WORLD_SIZE") == 1;
+}
+
+// pbsdsh numbers the slots or machines that its processes run on, but not the processes.
+void refuse_pbsdsh(const Variables& variables) {
+  constexpr const char* kTask = "PBS_TASKNUM";  // 1: the script of the job
+  if (variables.read(kTask).value_or(1) == 1) return;
+  const std::string slot = variables.has("PBS_VNODENUM") ? "PBS_VNODENUM" : "PBS_NODENUM";
+  throw Error(ExitCode::usage, "pbsdsh (" + variables.say(kTask) +
+                                   ") does not say which of its processes this is; use --shard I/N, for "
+                                   "example --shard $" +
+                                   slot + "/N where every slot runs one process");
+}
+
+// The process among those that launchers started.
+std::optional<Shard> by_launchers(int count, bool in_array, const Variables& variables) {
+  std::optional<Shard> inner;
+  if (is_alone(variables)) {
+    inner = by_launcher(kLaunchers.front(), 0, in_array, variables);
+    check_index(*inner);
+    count /= inner->count;
+  }
+  for (const Launcher& launcher : kLaunchers) {
+    if (inner && &launcher == &kLaunchers.front()) continue;
+    const std::optional<Shard> process = by_launcher(launcher, count, in_array, variables);
+    if (!process) continue;
+    check_index(*process);
+    return inner ? join(*process, *inner) : process;
+  }
+  refuse_pbsdsh(variables);
+  return inner;
+}
+
 // The shard of the launchers' variables; nothing without a launcher.
 std::optional<Shard> by_environment(int count, const Variables& variables) {
-  std::optional<Shard> element, process;
+  std::optional<Shard> element;
   const Array* array = nullptr;
   for (std::size_t i = 0; i < kArrays.size() && !element; ++i) {
     array = &kArrays.at(i);
     element = by_array(*array, count, variables);
   }
   if (element) check_index(*element);
-  for (const Launcher& launcher : kLaunchers) {
-    if (!process) process = by_launcher(launcher, count, element.has_value(), variables);
-  }
-  if (process) check_index(*process);
+  const std::optional<Shard> process = by_launchers(count, element.has_value(), variables);
   if (element && process && element->count > 1 && array->may_join) {
     throw Error(ExitCode::usage,
                 element->source + " (" + variables.say(array->index) + ") and " + process->source +

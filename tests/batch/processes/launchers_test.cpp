@@ -92,6 +92,16 @@ std::vector<Variables> hydra(int processes) {
                    {"MPI_LOCALNRANKS", std::to_string(processes)}});
 }
 
+// torchrun --standalone and its like: one agent that knows its own processes.
+std::vector<Variables> torchrun_alone(int processes) {
+  return numbered(processes, 0,
+                  {{"RANK", "#"},
+                   {"LOCAL_RANK", "#"},
+                   {"WORLD_SIZE", std::to_string(processes)},
+                   {"GROUP_RANK", "0"},
+                   {"GROUP_WORLD_SIZE", "1"}});
+}
+
 std::vector<Variables> sge(int first, int last, int step) {
   std::vector<Variables> tasks;
   for (int id = first; id <= last; id += step) {
@@ -172,6 +182,31 @@ const std::vector<LaunchedRun> kRuns = {
     {"Torchrun", numbered(2, 0, {{"RANK", "#"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "#"}})},
     {"TorchrunInASlurmArray",
      cross(slurm_array({0, 1}, 1), numbered(2, 0, {{"RANK", "#"}, {"WORLD_SIZE", "2"}}))},
+    {"TorchrunAcrossSlurmTasks",
+     cross(numbered(4, 0, {{"RANK", "#"}, {"WORLD_SIZE", "4"}, {"GROUP_WORLD_SIZE", "2"}}), {srun(2)[1]})},
+    {"TorchrunAloneInSlurmTasks", cross(srun(3), torchrun_alone(2))},
+    {"TorchrunAloneInSlurmTasksWithShards", cross(srun(3), torchrun_alone(2)), 6},
+    {"TorchrunAloneInSlurmTasksOfAnArray", cross(srun_in(slurm_array({1, 3}, 2), 2), torchrun_alone(2))},
+    {"TorchrunAloneInABatchScript", cross(slurm_array({5}, 1), torchrun_alone(2))},
+    {"TorchrunAloneInOpenMpi",
+     cross(numbered(2, 0, {{"OMPI_COMM_WORLD_RANK", "#"}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
+           torchrun_alone(3))},
+    {"TorchrunAloneInKubernetes", cross(numbered(3, 0, {{"JOB_COMPLETION_INDEX", "#"}}), torchrun_alone(2)),
+     0, "--shards N"},
+    {"TorchrunAloneInKubernetesWithShards",
+     cross(numbered(3, 0, {{"JOB_COMPLETION_INDEX", "#"}}), torchrun_alone(2)), 6},
+    {"TorchrunAloneInKubernetesWithOddShards",
+     cross(numbered(3, 0, {{"JOB_COMPLETION_INDEX", "#"}}), torchrun_alone(2)), 7,
+     "torchrun in Kubernetes: 6"},
+    {"TorchrunAlone", torchrun_alone(4)},
+    {"Pbsdsh", numbered(3, 2, {{"PBS_TASKNUM", "#"}, {"PBS_VNODENUM", "#"}, {"PBS_NODENUM", "0"}}), 0,
+     "--shard $PBS_VNODENUM/N"},
+    {"PbsdshOfOpenPbs", numbered(3, 2, {{"PBS_TASKNUM", "#"}, {"PBS_NODENUM", "#"}}), 3,
+     "--shard $PBS_NODENUM/N"},
+    {"TorchrunAloneByPbsdsh", cross(numbered(2, 2, {{"PBS_TASKNUM", "#"}}), torchrun_alone(2)), 0,
+     "pbsdsh (PBS_TASKNUM = "},
+    {"HydraByPbs", cross(numbered(1, 7, {{"PBS_TASKNUM", "#"}, {"PBS_NODENUM", "1"}}), hydra(3))},
+    {"PbsScript", {{{"PBS_TASKNUM", "1"}, {"PBS_NODENUM", "0"}, {"PBS_VNODENUM", "0"}, {"PBS_NP", "8"}}}},
     {"Pmix", numbered(2, 0, {{"PMIX_RANK", "#"}, {"PMIX_NAMESPACE", "prterun-1"}}), 0, "--shards N"},
     {"PmixWithShards", numbered(2, 0, {{"PMIX_RANK", "#"}}), 2},
     {"PmixInAnArray", cross(slurm_array({0, 1}, 1), numbered(2, 0, {{"PMIX_RANK", "#"}})), 4, "--shard I/N"},
