@@ -6,7 +6,7 @@ published checkpoints'.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -203,17 +203,22 @@ class Drafter(nn.Module):
         return logits_of(hidden, head)
 
 
-def from_published(config: DrafterConfig, weights: dict[str, Tensor]) -> Drafter:
-    """A drafter that holds the published weights; norms shared by groups of heads are repeated."""
+def with_own_norms(drafter: Drafter, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights with norms for every head, where groups of heads share them [groups,D]."""
+    own, full = drafter.state_dict(), dict(weights)
+    for name, weight in weights.items():
+        if name not in own or not name.rpartition(".")[0].endswith(("q_norm", "k_norm")):
+            continue
+        heads, groups = own[name].shape[0], len(weight) if weight.dim() == 2 else 0
+        if groups and heads % groups == 0:
+            full[name] = weight.repeat_interleave(heads // groups, 0)
+    return full
+
+
+def from_published(config: DrafterConfig, weights: Mapping[str, Tensor]) -> Drafter:
+    """A drafter that holds the published weights."""
     with torch.device("meta"):
         drafter = Drafter(config)
-    own = drafter.state_dict()
-    expanded = {
-        name: weight.repeat_interleave(own[name].shape[0] // weight.shape[0], 0)
-        if name in own and name.rpartition(".")[0].endswith(("q_norm", "k_norm"))
-        else weight
-        for name, weight in weights.items()
-    }
-    drafter.load_state_dict(expanded, assign=True)
+    drafter.load_state_dict(with_own_norms(drafter, weights), assign=True)
     drafter.rotary = rotary_table(config)
     return drafter

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ...bundle import check_manifest
 from ...eagle.config import DrafterConfig
-from ...eagle.drafter import Drafter, from_published
+from ...eagle.drafter import Drafter, rotary_table, with_own_norms
 from .. import checkpoint
 from ..checkpoint import ExportError, State
 from ..config_file import (
@@ -204,13 +205,8 @@ def check_equal(where: str, *pairs: tuple[str, int, str, int]) -> None:
 def load_drafter(config: DrafterConfig, state: State, where: str) -> Drafter:
     """The drafter in the precision of its checkpoint."""
     state = {name: checkpoint.usable(name, tensor, where) for name, tensor in state.items()}
-    try:
-        drafter = from_published(config, state)
-    except (
-        RuntimeError,
-        ZeroDivisionError,
-        IndexError,
-    ) as error:  # torch lists every key and shape on a line of its own
-        reason = re.sub(r"\s+", " ", str(error).partition("\n")[2]).strip()
-        raise ExportError(f"{where}: {reason[:300]}") from error
-    return drafter.to(state["embed_tokens.weight"].dtype).requires_grad_(False)
+    with torch.device("meta"):
+        drafter = Drafter(config)
+    checkpoint.load_strictly(drafter, with_own_norms(drafter, state), where)
+    drafter.rotary = rotary_table(config)
+    return drafter.to(drafter.embed_tokens.weight.dtype).requires_grad_(False)

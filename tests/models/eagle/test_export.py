@@ -175,9 +175,9 @@ def test_neighbours(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
         ({"hidden_size": 16}, {}, [], 4, "hidden is 16, the bundle's target.features is 32"),
         ({"num_attention_heads": 5}, {}, [], 4, "config.json: num_attention_heads, num_key_value_heads, hidden_size: heads 5"),
         ({"num_attention_heads": None}, {}, [], 4, "num_attention_heads is null"),
-        ({}, {"fc.weight": None}, [], 4, "Missing key(s) in state_dict: \"fc.weight\""),
-        ({}, {"fc.weight": torch.zeros(32, 32)}, [], 4, "size mismatch for fc.weight"),
-        ({}, {"extra": torch.zeros(1)}, [], 4, "Unexpected key(s) in state_dict: \"extra\""),
+        ({}, {"fc.weight": None}, [], 4, "missing keys: fc.weight"),
+        ({}, {"fc.weight": torch.zeros(32, 32)}, [], 4, "fc.weight has shape [32, 32], expected [32, 64]"),
+        ({}, {"extra": torch.zeros(1)}, [], 4, "unexpected keys: extra"),
         ({}, {"embed_tokens.weight": torch.zeros(39, 32)}, [], 4, "embeds 39 tokens"),
         ({"model_type": "chameleon", "rope_theta": 1e4}, {"embed_tokens.weight": torch.zeros(10240, 32)}, [], 4,
          "embeds 10240 tokens, expected the 40 of the bundle"),
@@ -202,6 +202,17 @@ def test_refused(
     text = capsys.readouterr().err
     assert text.startswith("error: ") and text.count("\n") == 1 and message in text
     assert files.content() == before and set(files.folder.iterdir()) == beside
+
+
+@pytest.mark.parametrize("shape", [(), (8,), (0, 8), (3, 8), (2, 7)])
+def test_norms_of_other_shapes_are_refused(
+    files: Files, capsys: pytest.CaptureFixture[str], shape: tuple[int, ...]
+) -> None:
+    name = "layers.0.self_attn.q_norm.weight"
+    state = {**random_drafter(CHAMELEON).state_dict(), name: torch.ones(shape)}
+    files.save(published_settings(CHAMELEON), state, binary=True)
+    assert files.attach() == 4
+    assert f"{name} has shape" in capsys.readouterr().err
 
 
 def test_present_drafter_is_kept_without_overwrite(
