@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from ..transformer.blocks import RMSNorm
 from ..transformer.head import Head, logits_of
 from ..transformer.rotary import grid_table, line_table
+from ..unfilled import unfilled
 from .batch import Batch
 from .config import DrafterConfig
 from .parts import recomputed, row_parts
@@ -217,7 +218,7 @@ def with_own_norms(drafter: Drafter, weights: Mapping[str, Tensor]) -> dict[str,
 
 def from_published(config: DrafterConfig, weights: Mapping[str, Tensor]) -> Drafter:
     """A drafter that holds the published weights."""
-    with torch.device("meta"):
+    with unfilled():
         drafter = Drafter(config)
     drafter.load_state_dict(with_own_norms(drafter, weights), assign=True)
     drafter.rotary = rotary_table(config)

@@ -57,7 +57,7 @@ class CaptionEmbedder(nn.Module):
     def __init__(self, caption_dim: int, dim: int, length: int) -> None:
         super().__init__()
         self.cap_proj = CaptionProjection(caption_dim, dim)
-        null = torch.randn(length, caption_dim) / caption_dim**0.5
+        null = nn.init.normal_(torch.empty(length, caption_dim), std=caption_dim**-0.5)
         self.register_buffer("uncond_embedding", null)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -89,14 +89,11 @@ class GPT(nn.Module):
         )
         self.norm = RMSNorm(config.dim, config.norm_eps)
         self.output = nn.Linear(config.dim, config.vocab_size, bias=False)
-        self.reset_rotation()
+        with torch.device("cpu"):  # also where weights are made without values
+            table = torch.view_as_complex(rotary_table(self.config))[:, None]
+        self.register_buffer("rotation", table, persistent=False)
         self.apply(self._initialise)
         nn.init.zeros_(self.output.weight)
-
-    def reset_rotation(self) -> None:
-        """Computes the rotations, for instance after the model was made on the meta device."""
-        table = torch.view_as_complex(rotary_table(self.config))[:, None]
-        self.register_buffer("rotation", table, persistent=False)
 
     @staticmethod
     def _initialise(module: nn.Module) -> None:

@@ -85,7 +85,8 @@ class UnitCodebook(Codebook):
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__(size, width)
-        self.embedding.weight.data = F.normalize(self.embedding.weight.data, dim=-1)
+        if not self.embedding.weight.is_meta:
+            self.embedding.weight.data = F.normalize(self.embedding.weight.data, dim=-1)
 
     def table(self) -> Tensor:
         return F.normalize(self.embedding.weight, p=2.0, dim=-1)

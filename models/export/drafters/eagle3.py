@@ -17,6 +17,7 @@ from ...eagle.drafter import rotary_table
 from ...eagle.eagle3 import Eagle3Config, Eagle3Drafter, default_layers
 from ...eagle.eagle3_module import Eagle3Module
 from ...recording import Call
+from ...unfilled import unfilled
 from .. import checkpoint
 from ..checkpoint import ExportError, State
 from ..common import SPARE_POSITIONS, STORAGES, seeded
@@ -142,7 +143,7 @@ def without_spare(state: State) -> State:
 
 
 def load_eagle3(config: Eagle3Config, state: State, where: str) -> Eagle3Drafter:
-    with torch.device("meta"):
+    with unfilled():
         drafter = Eagle3Drafter(config)
     table = state["d2t"]
     if table.is_nested or table.layout != torch.strided or table.is_meta:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ...bundle import check_manifest
 from ...eagle.config import DrafterConfig
 from ...eagle.drafter import Drafter, rotary_table, with_own_norms
+from ...unfilled import unfilled
 from .. import checkpoint
 from ..checkpoint import ExportError, State
 from ..config_file import (
@@ -205,7 +204,7 @@ def check_equal(where: str, *pairs: tuple[str, int, str, int]) -> None:
 def load_drafter(config: DrafterConfig, state: State, where: str) -> Drafter:
     """The drafter in the precision of its checkpoint."""
     state = {name: checkpoint.usable(name, tensor, where) for name, tensor in state.items()}
-    with torch.device("meta"):
+    with unfilled():
         drafter = Drafter(config)
     checkpoint.load_strictly(drafter, with_own_norms(drafter, state), where)
     drafter.rotary = rotary_table(config)

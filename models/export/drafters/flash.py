@@ -17,6 +17,7 @@ from ...heads.flash import Flash, FlashConfig, FlashLayerConfig
 from ...heads.flash_module import FlashModule, flash_module
 from ...recording import Call
 from ...transformer.head import Head, keep_head
+from ...unfilled import unfilled
 from .. import checkpoint
 from ..checkpoint import ExportError, State
 from ..common import SPARE_POSITIONS, STORAGES, seeded
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
         manifest = of_texts(options.bundle, manifest)
     config, state = read_flash(options.drafter, manifest)
     check_fit(config.layer, manifest, str(options.drafter))
-    with torch.device("meta"):
+    with unfilled():
         flash = Flash(config)
     checkpoint.load_strictly(flash, state, str(options.drafter))
     flash.requires_grad_(False)

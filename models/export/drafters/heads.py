@@ -16,6 +16,7 @@ from ...heads.medusa_module import HeadsModule
 from ...heads.mlp import TIED, Speculator, SpeculatorConfig
 from ...heads.mlp_module import SpeculatorModule
 from ...recording import Call
+from ...unfilled import unfilled
 from .. import checkpoint
 from ..checkpoint import ExportError, State
 from ..common import STORAGES, add_attach_options, add_dtype_option, seeded
@@ -91,7 +92,7 @@ def read_heads(path: Path, manifest: Mapping[str, Any]) -> Heads:
             name = f"{number}.{blocks}.weight"
             checkpoint.shape_of(state, name, 2, str(path))
             state[name] = state[name][first : first + head].clone()
-    with torch.device("meta"):
+    with unfilled():
         heads = Heads(HeadsConfig(hidden, head, count, blocks))
     checkpoint.load_strictly(heads, state, str(path))
     return heads.requires_grad_(False)
@@ -126,7 +127,7 @@ def read_speculator(path: Path, manifest: Mapping[str, Any]) -> Speculator:
     steps = settings.integer("n_predict", trained, most=MOST_HEADS)
     scaled = settings.flag("scale_input", False)
     config = SpeculatorConfig(hidden, vocabulary, steps, inner, tied, scaled)
-    with torch.device("meta"):
+    with unfilled():
         speculator = Speculator(config)
     if tied:
         state = untied(state, config.heads)

@@ -13,6 +13,7 @@ from ...bundle import BundleModule, Storage
 from ...heads.refine import Refiner, RefinerConfig
 from ...heads.refine_module import RefinerModule
 from ...recording import Call
+from ...unfilled import unfilled
 from .. import checkpoint
 from ..common import STORAGES, seeded
 from .attach import add_options, attach
@@ -46,7 +47,7 @@ def read_refiner(path: Path, manifest: Mapping[str, Any]) -> Refiner:
     _, width = checkpoint.shape_of(state, "embedding.weight", 2, where)
     fitting(path, "hidden", hidden, manifest["target"]["hidden"])
     fitting(path, "codes", codes, manifest["target"]["head"])
-    with torch.device("meta"):
+    with unfilled():
         refiner = Refiner(RefinerConfig(hidden, codes, inner, width))
     checkpoint.load_strictly(refiner, state, where)
     return refiner.requires_grad_(False)

@@ -11,6 +11,7 @@ from ...chameleon.vqgan import VQGAN
 from ...emu3.decoder import Emu3VQ
 from ...emu3.folding import FRAMES, HALVING_FRAMES, TIME, fold
 from ...emu3.frame_module import time_module
+from ...unfilled import unfilled
 from ...vq.blocks import ImageTokenizer
 from ...vq.image_encoder_module import ImageEncoderModule
 from ...vq.spatial_decoder_module import SpatialDecoderModule
@@ -86,7 +87,7 @@ def load_vq(state: State, settings: Section, where: str) -> Emu3VQ:
             f"{where}: codes have {config.embed_dim} numbers and latents {config.z_channels}, "
             "expected as many"
         )
-    with torch.device("meta"):
+    with unfilled():
         model = Emu3VQ(config, blocks, doublings, encoder)
     checkpoint.load_strictly(model, folded, where)
     return model

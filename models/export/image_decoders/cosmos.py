@@ -14,6 +14,7 @@ from ...cosmos.decoder import RGB, Cosmos, CosmosConfig, Quantizer
 from ...cosmos.encoder import Bound, CosmosEncoder
 from ...cosmos.encoder_module import FiniteEncoderModule
 from ...cosmos.folding import fold, fold_encoder
+from ...unfilled import unfilled
 from .. import checkpoint
 from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..common import decoder_part, encoder_part
@@ -47,7 +48,7 @@ def load_cosmos(path: Path, codes: int = 0, text: int = 0, encoder: Path | None 
         width = shape_of(state, "encoder.conv_in.0.conv3d.weight", 5, str(encoder))[0]
         check(state, encoder_shapes(config, width), str(encoder))
         folded |= fold_encoder(state, config)
-    with torch.device("meta"):
+    with unfilled():
         model = CosmosEncoder(config, width) if encoder else Cosmos(config)
     model.quantize = Quantizer(config.levels, codes or config.codes, text)
     folded |= model.quantize.state_dict(prefix="quantize.")

@@ -9,6 +9,7 @@ import torch
 from ...bundle import BundleModule
 from ...chameleon.vqgan import VQGANConfig
 from ...lumina2.movqgan import MoVQGAN
+from ...unfilled import unfilled
 from ...vq.spatial_decoder_module import SpatialDecoderModule
 from .. import checkpoint
 from ..checkpoint import ExportError
@@ -39,7 +40,7 @@ def load_movqgan(path: Path) -> MoVQGAN:
             "movqgan_270M.ckpt"
         )
     config: VQGANConfig = vqgan_config(state, Section({}, str(path)), str(path))
-    with torch.device("meta"):
+    with unfilled():
         model = MoVQGAN(config, encoder=any(key.startswith("encoder.") for key in state))
     checkpoint.load_strictly(model, state, str(path))
     return model

@@ -14,6 +14,7 @@ import torch
 
 from ...bundle import BundleModule
 from ...chameleon.vqgan import VQGAN, VQGANConfig
+from ...unfilled import unfilled
 from .. import checkpoint
 from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..common import check_block, decoder_entry, decoder_part, encoder_part
@@ -82,7 +83,7 @@ def load_vqgan(path: Path, config: Path | None = None, encoder: bool = True) -> 
     shapes = vqgan_config(state, settings, str(path))
     if not encoder:
         state = {k: v for k, v in state.items() if not k.startswith(READS_IMAGES)}
-    with torch.device("meta"):
+    with unfilled():
         model = VQGAN(shapes, encoder=any(key.startswith("encoder.") for key in state))
     checkpoint.load_strictly(model, state, str(path))
     return model

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ...janus.config import JanusConfig
 from ...janus.network import weight_shapes
 from ...llamagen.vq import VQModel
+from ...unfilled import unfilled
 from .. import checkpoint
 from ..checkpoint import ExportError, State
 from ..config_file import LLAMA_SIZES, Section, decoder_facts, make_config, refuse_quantised
@@ -117,7 +116,7 @@ def load_vq(state: State, where: str) -> VQModel:
     if not part:
         raise ExportError(f"{where}: no image tokenizer ({VQ_PREFIX}*)")
     config = vq_config(part, Section({}, where), f"{where}: {VQ_PREFIX[:-1]}")
-    with torch.device("meta"):
+    with unfilled():
         model = VQModel(config, encoder=any(key.startswith("encoder.") for key in part))
     checkpoint.load_strictly(model, part, f"{where}: {VQ_PREFIX[:-1]}")
     return model

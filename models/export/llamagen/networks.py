@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from ...llamagen.gpt import GPT
 from ...llamagen.t5 import T5Encoder
 from ...llamagen.vq import VQModel
+from ...unfilled import unfilled
 from .. import checkpoint
 from ..checkpoint import ExportError
 from ..config_file import Section
@@ -32,12 +31,11 @@ def load_gpt(path: Path, block: Section, hints: Hints) -> GPT:
         state = checkpoint.unwrap(content, path, GPT_ANCHORS)
         hints.training_args = content.get("args")
     config = gpt_config(state, block, hints, str(path))
-    with torch.device("meta"):
+    with unfilled():
         model = GPT(config)
     checkpoint.load_strictly(
         model, checkpoint.without(state, ("freqs_cis", ".kv_cache.")), str(path)
     )
-    model.reset_rotation()
     return model
 
 
@@ -46,7 +44,7 @@ def load_vq(path: Path, block: Section) -> VQModel:
     state = checkpoint.without(state, ("quantize.codebook_used",))
     config = vq_config(state, block, str(path))
     has_encoder = any(key.startswith(("encoder.", "quant_conv.")) for key in state)
-    with torch.device("meta"):
+    with unfilled():
         model = VQModel(config, encoder=has_encoder)
     checkpoint.load_strictly(model, state, str(path))
     return model
@@ -61,7 +59,7 @@ def load_t5(folder: Path, block: Section) -> T5Encoder:
     if alias is not None and not same(state.setdefault("shared.weight", alias), alias):
         note(f"{folder}: encoder.embed_tokens.weight differs from shared.weight, which is taken")
     state = {k: v for k, v in state.items() if not k.startswith(("decoder.", "lm_head."))}
-    with torch.device("meta"):
+    with unfilled():
         model = T5Encoder(config)
     checkpoint.load_strictly(model, state, str(folder))
     return model

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ...chameleon.vqgan import VQGANConfig
 from ...mar.config import MARConfig, StackShape, square_shape
 from ...mar.kl import AutoencoderKL
 from ...mar.network import MAR
+from ...unfilled import unfilled
 from .. import checkpoint
 from ..checkpoint import ExportError, State, count_blocks, shape_of
 from ..image_decoders.vqgan import decoder_facts
@@ -67,7 +66,7 @@ def read_mar(path: Path, heads: tuple[int, int] | None) -> Checkpoint:
     content = checkpoint.read_file(path)
     state = checkpoint.unwrap(content, path, ANCHORS, USUAL)
     config = mar_config(state, heads, path)
-    with torch.device("meta"):
+    with unfilled():
         model = MAR(config)
     checkpoint.load_strictly(model, state, str(path))
     return Checkpoint(model.float(), trained_respacing(content), path)
@@ -145,7 +144,7 @@ def read_kl(path: Path) -> AutoencoderKL:
     if facts["attn_levels"]:
         raise ExportError(f"{path}: attention at level {facts['attn_levels'][0]}, expected none")
     channels = facts["z_channels"]
-    with torch.device("meta"):
+    with unfilled():
         config = VQGANConfig(**{**facts, "attn_levels": ()}, embed_dim=channels, n_embed=0)
         model = AutoencoderKL(config, encoder=False)
     checkpoint.load_strictly(model, state, str(path))

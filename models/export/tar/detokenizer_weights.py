@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ...tar.config import DetokenizerConfig, TaTokConfig
 from ...tar.ta_tok import TaTok
 from ...transformer.plain import layer_shapes
+from ...unfilled import unfilled
 from ..checkpoint import (
     ExportError,
     State,
@@ -166,7 +166,7 @@ def read_ta_tok(path: Path) -> TaTok:
     unit = regularizer.section("args").flag("l2_normalized", False)
     state = decoding_half(tensors_of(content, path, CODEBOOK))
     config = ta_tok_config(state, unit, str(path))
-    with torch.device("meta"):
+    with unfilled():
         model = TaTok(config)
     load_strictly(model, state, str(path))
     return model
