@@ -210,8 +210,8 @@ class LAMPLIGHTER_API TextToImage {
   // Error(ExitCode::input) when they do not fit the decoder.
   Image decode(const Codes& codes);
   // The codebook indices of an image with the sides of a grid (fit_image). Loads the image encoder when it is
-  // called first. Throws Error(ExitCode::bundle) for bundles without one, Error(ExitCode::input) for sides
-  // that the bundle does not have.
+  // called first. May be called from any thread. Throws Error(ExitCode::bundle) for bundles without one,
+  // Error(ExitCode::input) for sides that the bundle does not have.
   Codes encode(const Image& image);
 
   // Throws Error (bundle, usage, input) when the bundle cannot answer a request. Cheap: needs no weights.

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -58,6 +59,7 @@ struct TextToImage::Implementation {
   std::optional<PromptTokenizer> tokenizer;
   std::map<PromptSource, PromptIds> noted;
   std::optional<PixelDecoder> decoder;
+  std::mutex encoding;  // held by who loads or uses the encoder
   std::optional<PixelEncoder> encoder;
   std::optional<Target> target;  // of codes; copies share its weights
   std::optional<Describer> describer;
@@ -72,6 +74,7 @@ struct TextToImage::Implementation {
     return *decoder;
   }
   Codes encode(const Image& image) {
+    const std::lock_guard lock(encoding);
     if (!encoder) encoder.emplace(manifest, placement.device);
     return encoder->encode(image);
   }
