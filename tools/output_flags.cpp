@@ -9,6 +9,7 @@
 #include "image/acceptance_map.h"
 #include "lamplighter/error.h"
 #include "lamplighter/outputs.h"
+#include "pipeline/output/codes_file.h"
 
 namespace lamplighter::cli {
 namespace {
@@ -62,6 +63,7 @@ constexpr Output kOutputs[] = {
 
 void check_name(const Output& output, const std::string& path) {
   if (output.kind == Kind::image) check_image_name(output.flag, path);
+  if (output.kind == Kind::text && output.needs_codes) check_codes_name(output.flag, path);
   const std::string expected = output.kind == Kind::figure ? refuse_figure_name(path) : "";
   if (!expected.empty())
     throw Error(ExitCode::usage,

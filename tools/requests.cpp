@@ -75,8 +75,8 @@ void JobFlags::check(const Manifest& manifest) const {
 JobReader::JobReader(const JobFlags& flags, const Request& defaults, std::uint64_t seed, bool streams)
     : flags_(flags), seed_(seed) {
   if (flags.batch_count < 1) {
-    throw Error(ExitCode::usage,
-                "--batch-count: got " + std::to_string(flags.batch_count) + ", expected 1 or more");
+    throw Error(ExitCode::usage, std::string(flags.count_flag) + ": got " +
+                                     std::to_string(flags.batch_count) + ", expected 1 or more");
   }
   pattern_.request = defaults;
   pattern_.output = flags.output;
@@ -164,7 +164,7 @@ void JobReader::add(const PromptLine& line, std::vector<Job>& jobs) {
   if (count > kMaxImages - std::min(jobs.size(), kMaxImages)) {
     throw Error(ExitCode::usage, line.origin + ": got image number " + std::to_string(jobs.size() + count) +
                                      ", expected at most " + std::to_string(kMaxImages) +
-                                     " in all; see --batch-count");
+                                     " in all; see " + flags_.count_flag);
   }
   for (std::size_t copy = 0; copy < count; ++copy) {
     Job job{line.request,    images_,           line.output, line.origin,

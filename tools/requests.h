@@ -39,6 +39,7 @@ struct JobFlags {
   std::string seed = "42";
   std::string output = "output.png";
   int batch_count = 1;
+  const char* count_flag = "--batch-count";  // which gave it
   SamplingFlags sampling;
 
   // The help of --prompt-file ends with what the command does with standard input, where that is special.

@@ -293,6 +293,7 @@ def main(arguments: list[str] | None = None) -> int:
     source.add_argument("--captions", help="a file, or demo: the demo's own")
     source.add_argument(
         "--image-folder",
+        "--pictures",
         type=Path,
         metavar="DIR",
         help="images to encode, with captions in NAME.txt beside NAME.png, or in metadata.jsonl",

@@ -47,10 +47,11 @@ def drafter_config(model: TargetModel, ffn: int = 0, input_norm: bool = False) -
     manifest = model.manifest
     cache, hidden = manifest["cache"], int(manifest["target"]["features"])
     line = model.counts_from_prompt
+    heads, kv_heads = heads_of(hidden, int(cache["head_dim"]), int(cache["kv_heads"]))
     config = DrafterConfig(
         hidden=hidden,
-        heads=hidden // int(cache["head_dim"]),
-        kv_heads=int(cache["kv_heads"]),
+        heads=heads,
+        kv_heads=kv_heads,
         ffn=ffn or 2 * hidden,
         vocabulary=int(model.embedding.shape[0]),
         max_length=int(cache["max_length"]),
@@ -62,6 +63,16 @@ def drafter_config(model: TargetModel, ffn: int = 0, input_norm: bool = False) -
         prompt_length=model.prompt_length,
     )
     return config if line else with_rotations(config, model)
+
+
+def heads_of(hidden: int, head_dim: int, kv_heads: int) -> tuple[int, int]:
+    """Heads and key heads for that width, as near the target's as divides it.
+
+    The heads of some targets (Emu3.5) are together wider or narrower than the target.
+    """
+    most = max(1, hidden // head_dim)
+    heads = next((n for n in range(most, 1, -1) if hidden % (2 * n) == 0), 1)
+    return heads, next(n for n in range(min(kv_heads, heads), 0, -1) if heads % n == 0)
 
 
 def with_rotations(config: DrafterConfig, model: TargetModel) -> DrafterConfig:

@@ -104,6 +104,14 @@ Continued parse_continued(std::string_view bytes, const std::string& from, std::
     require_index(index, 1, from, index_name);
     return {from, {}, 0, parse_image(bytes, from)};
   }
+  const std::size_t first = bytes.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || bytes[first] != '{') {
+    throw Error(ExitCode::input, from + ": got " +
+                                     (bytes.empty() ? "an empty file" : "neither an image nor codes") +
+                                     ", expected " + a_readable("image") +
+                                     ", or the tokens of one, as `encode` and `generate --save-codes` write "
+                                     "them");
+  }
   std::vector<SavedCodes> images = parse_codes(bytes, from);
   require_index(index, images.size(), from, index_name);
   return {from, std::move(images[index].codes), 0, std::nullopt};

@@ -8,7 +8,7 @@
 
 namespace lamplighter::cli {
 
-void ContinueFlags::add(CLI::App& command, int& images) {
+void ContinueFlags::add(CLI::App& command, JobFlags& jobs) {
   begin_group(command, "Continue or change an image");
   CLI::Option* file =
       command
@@ -29,10 +29,11 @@ void ContinueFlags::add(CLI::App& command, int& images) {
                                ->excludes(by_rows);
   add_region(command, *file, {by_rows, by_tokens});
   fit.add_fit(command)->needs(file);
-  command.add_option("--variations", images, "How often the rest is generated")
+  command.add_option("--variations", jobs.batch_count, "How often the rest is generated")
       ->type_name("N")
       ->needs(file)
       ->excludes(command.get_option("--batch-count"))
+      ->each([&jobs](const std::string& /*value*/) { jobs.count_flag = "--variations"; })
       ->default_str("1");
 }
 

@@ -11,6 +11,7 @@
 #include "pipeline/continued.h"
 #include "pipeline/metadata/metadata.h"
 #include "tools/fit_flags.h"
+#include "tools/requests.h"
 
 namespace lamplighter::cli {
 
@@ -24,8 +25,8 @@ struct ContinueFlags {
   std::optional<int> candidates;
   FitFlags fit;
 
-  // `images`: how many are generated for a caption.
-  void add(CLI::App& command, int& images);
+  // `jobs`: get how many images are generated for a caption.
+  void add(CLI::App& command, JobFlags& jobs);
   // `recorded`: the settings that are used, with what that image kept. Throws Error(usage).
   KeptPart part(const Recorded& recorded) const;
 

@@ -40,6 +40,7 @@ void encode(const EncodeFlags& flags) {
   Terminal terminal(flags.logging);
   const Manifest manifest = read_manifest(flags.model.folder());
   require_encoder(manifest);
+  check_codes_name("--output", flags.output);
   check_output(flags.output, flags.overwrite);
   const std::vector<Image> images = read_images(flags, manifest);
 

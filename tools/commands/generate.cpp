@@ -221,7 +221,7 @@ void add_generate(CLI::App& app) {
   auto flags = std::make_shared<GenerateFlags>();
   CLI::App* command = app.add_subcommand("generate", "Generate images from captions");
   flags->jobs.add(*command, ", each line generated as it arrives if --output numbers the images");
-  flags->continued.add(*command, flags->jobs.batch_count);
+  flags->continued.add(*command, flags->jobs);
   flags->method.add(*command);
   flags->model.add_model(*command, false);
   flags->model.add_runtime(*command);

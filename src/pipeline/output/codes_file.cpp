@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/message.h"
 #include "base/safetensors.h"
 #include "image/formats.h"
 #include "lamplighter/error.h"
@@ -84,6 +85,16 @@ void write_codes(const std::string& path, const std::vector<SavedCodes>& images,
   }
   const Json file{{"format", kFormat}, {"schema", kSchema}, {"images", std::move(list)}};
   write_file(path, file.dump() + "\n", overwrite);
+}
+
+void check_codes_name(const std::string& flag, const std::string& path) {
+  const std::string ending = ending_of(path);
+  for (const char* image : {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"}) {
+    if (ending != image) continue;
+    throw Error(ExitCode::usage, flag + ": got " + quote(path) +
+                                     ", expected a name that ends with .json or .safetensors: codes are no "
+                                     "image");
+  }
 }
 
 std::vector<SavedCodes> read_codes(const std::string& path) {

@@ -63,9 +63,23 @@ def test_images_that_are_none(refused: Refused, bundle: Path, tmp_path: Path, ki
     (tmp_path / "a.png").write_bytes(content)
     message = refused(3, "encode", "good.png", "a.png", "-o", "x.json", model=bundle)
     assert message.startswith("lamplighter: error: a.png: ") and words in message
-    if content[:4] not in (b"", b"hell"):  # others are read as codes
-        line = ("generate", "-p", "a", "--from", "a.png", "--keep-rows", 1, "-o", "x.png")
-        assert words in refused(3, *line, model=bundle)
+    line = ("generate", "-p", "a", "--from", "a.png", "--keep-rows", 1, "-o", "x.png")
+    if content[:4] == b"hell":
+        words = "got neither an image nor codes, expected a PNG, JPEG or WebP image, or the tokens of"
+    assert words in refused(3, *line, model=bundle)
+
+
+@pytest.mark.parametrize("name", ["a.png", "b.JPG", "c.webp", "d.jpeg"])
+def test_codes_do_not_replace_images(
+    refused: Refused, bundle: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    expected = f"got '{name}', expected a name that ends with .json or .safetensors"
+    line = ("encode", "a.png", "-o", name, "--overwrite")
+    assert f"--output: {expected}" in refused(2, *line, model=bundle)
+    line = ("generate", "-p", "a", "-o", "x.png", "--save-codes", name)
+    assert f"--save-codes: {expected}" in refused(2, *line, model=bundle)
+    assert (tmp_path / "a.png").read_bytes() == PNG
 
 
 def test_files_that_are_too_much(ran: Cli, refused: Refused, bundle: Path, tmp_path: Path) -> None:

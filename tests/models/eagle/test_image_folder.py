@@ -120,8 +120,8 @@ def test_fits(run: Run, bundle: Path, tmp_path: Path) -> None:
     """Other sizes are scaled by the rules of `encode`."""
     write_folder(tmp_path / "images", 2)
     rows = []
-    for fit in ("crop", "stretch"):
-        assert run("--fit", fit) == 0
+    for fit, flag in (("crop", "--image-folder"), ("stretch", "--pictures")):
+        assert run("--fit", fit, source=(flag, tmp_path / "images")) == 0
         (shard,) = data.load_shards(tmp_path / "data")
         rows.append(shard["codes"])
         (tmp_path / "data").rename(tmp_path / fit)

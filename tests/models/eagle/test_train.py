@@ -62,6 +62,23 @@ def test_training_learns_the_toy_target(recipe: str, toy_data: Path, tmp_path: P
     assert frozen == (recipe in ("published", "hass"))
 
 
+@pytest.mark.parametrize(
+    ("target", "heads"),
+    [
+        ((5120, 128, 8), (40, 8)),  # Emu3.5: 64 heads
+        ((1280, 64, 20), (20, 20)),
+        ((40, 20, 4), (2, 2)),  # more key heads than heads fit
+        ((36, 8, 3), (3, 3)),  # 4 heads of 8 do not fill the width
+        ((48, 8, 4), (6, 3)),
+        ((32, 64, 2), (1, 1)),
+    ],
+)
+def test_heads_fit_every_target(target: tuple[int, int, int], heads: tuple[int, int]) -> None:
+    """Also those whose heads together are not as wide as the target."""
+    assert train.heads_of(*target) == heads
+    replace(CONFIG, hidden=target[0], heads=heads[0], kv_heads=heads[1], rotary="line")
+
+
 @pytest.mark.usefixtures("steady_clock")
 def test_stopped_training_continues(toy_data: Path, tmp_path: Path) -> None:
     file = tmp_path / "drafter.pt"
