@@ -36,8 +36,10 @@ ALLOWED = {
     "picture": (*RECORDS, "models/demo/render/"),
     "propos": RECORDS,
 }  # fmt: skip
-# Names of other projects, and messages of the system.
-FOREIGN = re.compile(r"DrawBench|ImageDraw(?:\.Draw)?|[Nn]o[ _/]such|none such|'drawn' in document")
+# Names of other projects, messages of the system, and the second name of a flag.
+FOREIGN = re.compile(
+    r"DrawBench|ImageDraw(?:\.Draw)?|--pictures|[Nn]o[ _/]such|none such|'drawn' in document"
+)
 SUFFIXES = {".c", ".cmake", ".cpp", ".cu", ".cuh", ".h", ".html", ".js", ".json", ".md", ".py", ".pyi", ".sbatch", ".sh", ".txt", ".yaml"}  # fmt: skip
 # Data, files of other projects, and this list.
 SKIPPED = re.compile(

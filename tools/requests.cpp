@@ -163,8 +163,8 @@ void JobReader::add(const PromptLine& line, std::vector<Job>& jobs) {
   const auto count = static_cast<std::size_t>(line.count);
   if (count > kMaxImages - std::min(jobs.size(), kMaxImages)) {
     throw Error(ExitCode::usage, line.origin + ": got image number " + std::to_string(jobs.size() + count) +
-                                     ", expected at most " + std::to_string(kMaxImages) +
-                                     " in all; see " + flags_.count_flag);
+                                     ", expected at most " + std::to_string(kMaxImages) + " in all; see " +
+                                     flags_.count_flag);
   }
   for (std::size_t copy = 0; copy < count; ++copy) {
     Job job{line.request,    images_,           line.output, line.origin,

@@ -56,7 +56,12 @@ SQUARE = {"rows": 4, "columns": 4, "codes": [1] * 16}
         ([SQUARE], ("--keep-tokens", 16), 2, "one is left to generate"),
         ([SQUARE], ("--keep-tokens", 17), 2, "expected 1..16"),
         ([SQUARE], ("--keep-rows", 1, "--from-index", 1), 2, "--from-index: got 1, expected 0..0"),
-        ([SQUARE], ("--keep-rows", 1, "--variations", 0), 2, "--variations: got 0, expected 1 or more"),
+        (
+            [SQUARE],
+            ("--keep-rows", 1, "--variations", 0),
+            2,
+            "--variations: got 0, expected 1 or more",
+        ),
         ([SQUARE], ("--keep-rows", 1, "--variations", 10**9), 2, "in all; see --variations"),
         ([SQUARE], ("--keep-rows", 1, "--method", "zipar"), 2, "image rows in parallel"),
         ([{"rows": 1, "columns": 3, "codes": [1] * 3}], ("--keep-rows", 1), 3, "rows of 3 codes"),

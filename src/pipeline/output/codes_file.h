@@ -24,7 +24,7 @@ struct SavedCodes {
 // .safetensors gets the codes as tensors int64 instead, of image N codes.N [rows, columns] and preview.N, to
 // be read by other programs.
 void write_codes(const std::string& path, const std::vector<SavedCodes>& images, bool overwrite = true);
-// Throws Error(ExitCode::usage) for a name that ends as those of images do. `flag` names it in the message.
+// Throws Error(ExitCode::usage) for a name with the ending of an image's. `flag` names it in the message.
 void check_codes_name(const std::string& flag, const std::string& path);
 // Throw Error(ExitCode::input). `path` names the text in messages.
 std::vector<SavedCodes> read_codes(const std::string& path);

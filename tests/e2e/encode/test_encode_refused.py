@@ -65,7 +65,9 @@ def test_images_that_are_none(refused: Refused, bundle: Path, tmp_path: Path, ki
     assert message.startswith("lamplighter: error: a.png: ") and words in message
     line = ("generate", "-p", "a", "--from", "a.png", "--keep-rows", 1, "-o", "x.png")
     if content[:4] == b"hell":
-        words = "got neither an image nor codes, expected a PNG, JPEG or WebP image, or the tokens of"
+        words = (
+            "got neither an image nor codes, expected a PNG, JPEG or WebP image, or the tokens of"
+        )
     assert words in refused(3, *line, model=bundle)
 
 
