@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from ..transformer.blocks import RMSNorm
 from ..transformer.head import Head, logits_of
 from ..transformer.rotary import grid_table, line_table
-from ..unfilled import unfilled
 from .batch import Batch
 from .config import DrafterConfig
 from .parts import recomputed, row_parts
@@ -214,12 +213,3 @@ def with_own_norms(drafter: Drafter, weights: Mapping[str, Tensor]) -> dict[str,
         if groups and heads % groups == 0:
             full[name] = weight.repeat_interleave(heads // groups, 0)
     return full
-
-
-def from_published(config: DrafterConfig, weights: Mapping[str, Tensor]) -> Drafter:
-    """A drafter that holds the published weights."""
-    with unfilled():
-        drafter = Drafter(config)
-    drafter.load_state_dict(with_own_norms(drafter, weights), assign=True)
-    drafter.rotary = rotary_table(config)
-    return drafter

@@ -10,6 +10,8 @@ namespace lamplighter {
 
 // The ending of a name in small letters, with its dot: ".png". Empty: none.
 std::string ending_of(const std::string& path);
+// Whether a name has the ending of an image, also of a format that cannot be written.
+bool is_image_name(const std::string& path);
 
 // The format of an image by the first bytes of its file: "PNG", "JPEG", "WebP", "GIF" ... Empty: none that is
 // known.

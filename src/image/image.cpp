@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstddef>
 #include <filesystem>
 
 #include "base/files.h"
@@ -22,6 +23,14 @@ Kind kind_of(const std::string& path) {
   return ending == ".webp" ? Kind::webp : Kind::png;
 }
 
+template <std::size_t N>
+bool is_among(const std::array<const char*, N>& endings, const std::string& ending) {
+  return std::find(endings.begin(), endings.end(), ending) != endings.end();
+}
+
+constexpr std::array kWritten{".png", ".jpg", ".jpeg", ".webp"};
+constexpr std::array kOthers{".gif", ".bmp", ".tif", ".tiff", ".avif", ".ppm"};
+
 }  // namespace
 
 std::string ending_of(const std::string& path) {
@@ -31,12 +40,16 @@ std::string ending_of(const std::string& path) {
   return ending;
 }
 
+bool is_image_name(const std::string& path) {
+  const std::string ending = ending_of(path);
+  return is_among(kWritten, ending) || is_among(kOthers, ending);
+}
+
 std::string refuse_image_name(const std::string& path) {
-  constexpr std::array others{".gif", ".bmp", ".tif", ".tiff", ".avif", ".ppm"};
   const std::string ending = ending_of(path);
   if (ending == ".webp" && !has_libwebp())
     return "a name that ends in .png or .jpg: this build has no libwebp";
-  if (std::find(others.begin(), others.end(), ending) == others.end()) return "";
+  if (!is_among(kOthers, ending)) return "";
   return has_libwebp() ? "a name that ends in .png, .jpg or .webp" : "a name that ends in .png or .jpg";
 }
 

@@ -55,7 +55,7 @@ TEST(EncodeThreads, TwoGiveTheCodesOfOne) {
   const std::unique_ptr<TextToImage> alone = demo_engine();
   const std::vector<Codes> expected{alone->encode(images[0]), alone->encode(images[1])};
   EXPECT_NE(expected[0].ids, expected[1].ids);
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 60; ++round) {
     const std::unique_ptr<TextToImage> engine = demo_engine();
     const std::vector<Codes> codes = encode_by_two(*engine, images, std::chrono::milliseconds(round % 10));
     for (const std::size_t i : {0, 1})

@@ -19,8 +19,8 @@ void check_queue(const QueueOptions& options);
 
 // Shares the captions of a run among processes through LibTorch's TCPStore, which one of them serves.
 // Captions are numbered from 0 and handed out in order. Every step is one message, so a process may be killed
-// between any two of them. There is no authentication, so use it on trusted
-// networks only. All calls throw Error(ExitCode::some_failed) when the serving process is lost.
+// between any two of them. There is no authentication, so use it on trusted networks only. All calls throw
+// Error(ExitCode::some_failed) when the serving process is lost.
 class WorkQueue {
  public:
   // Connects within a minute. Returns null when `is_needed` becomes false before. `run` must be equal in all

@@ -88,13 +88,10 @@ void write_codes(const std::string& path, const std::vector<SavedCodes>& images,
 }
 
 void check_codes_name(const std::string& flag, const std::string& path) {
-  const std::string ending = ending_of(path);
-  for (const char* image : {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"}) {
-    if (ending != image) continue;
-    throw Error(ExitCode::usage, flag + ": got " + quote(path) +
-                                     ", expected a name that ends with .json or .safetensors: codes are no "
-                                     "image");
-  }
+  if (!is_image_name(path)) return;
+  throw Error(ExitCode::usage,
+              flag + ": got " + quote(path) +
+                  ", expected a name that ends with .json or .safetensors: codes are no image");
 }
 
 std::vector<SavedCodes> read_codes(const std::string& path) {

@@ -10,8 +10,10 @@ from torch import Tensor
 
 from models.eagle.batch import causal_bias, make_batch
 from models.eagle.config import DrafterConfig
-from models.eagle.drafter import Context, Drafter, from_published, rotary_table, rotate
+from models.eagle.drafter import Context, Drafter, rotary_table, rotate
 from models.eagle.losses import draft
+from models.export.drafters.files import load_drafter
+from models.export.messages import ExportError
 from models.llamagen import gpt
 from models.llamagen.config import GPTConfig
 
@@ -54,10 +56,10 @@ def test_shared_norms_are_repeated() -> None:
     weights = random_drafter(config).state_dict()
     name = "layers.0.self_attn.q_norm.weight"
     weights[name] = weights[name][:2]
-    loaded = from_published(config, weights).state_dict()[name]
+    loaded = load_drafter(config, weights, "drafter").state_dict()[name]
     assert torch.equal(loaded, weights[name][[0, 0, 1, 1]])
-    with pytest.raises(RuntimeError, match="fc.weight"):
-        from_published(config, {k: v for k, v in weights.items() if k != "fc.weight"})
+    with pytest.raises(ExportError, match="fc.weight"):
+        load_drafter(config, {k: v for k, v in weights.items() if k != "fc.weight"}, "drafter")
 
 
 @pytest.mark.parametrize("prefix", ["zero", "identity"])

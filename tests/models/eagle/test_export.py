@@ -22,10 +22,11 @@ from eagle_files import (
 from safetensors.torch import load_file
 from torch import Tensor
 
-from models.eagle.drafter import Context, Drafter, from_published
+from models.eagle.drafter import Context, Drafter
 from models.export.__main__ import main
 from models.export.common import SPARE_POSITIONS
 from models.export.drafters.eagle import attach_drafter
+from models.export.drafters.files import load_drafter
 from models.llamagen.gpt import GPT
 
 CAUSAL = torch.empty(0, dtype=torch.int64)
@@ -93,7 +94,7 @@ def test_norms_shared_by_heads(files: Files) -> None:
             state[name] = state[name][:2].clone()
     files.save(published_settings(config), state)
     assert files.attach() == 0
-    assert_same(files.load(), from_published(config, state), files.head)
+    assert_same(files.load(), load_drafter(config, state, "drafter"), files.head)
 
 
 @pytest.mark.parametrize("layout", ["folder", "file", "memory"])
@@ -121,7 +122,7 @@ def test_storage_precision(files: Files) -> None:
     assert buffers["layer.wqkv"].dtype == torch.bfloat16
     assert buffers["head"].dtype == buffers["rotary"].dtype == torch.float32
     rounded = {name: weight.bfloat16().float() for name, weight in drafter.state_dict().items()}
-    assert_same(files.load(), from_published(LLAMAGEN, rounded), files.head)
+    assert_same(files.load(), load_drafter(LLAMAGEN, rounded, "drafter"), files.head)
 
 
 def test_recorded_calls_can_be_replayed(files: Files) -> None:
